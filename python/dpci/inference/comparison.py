@@ -282,7 +282,10 @@ def compare(
     shift = np.zeros(len(rows)) if units is None else rows @ units.shift
     rows = rows if units is None else rows @ units.matrix
     estimates = estimated(result_a, rows, shift, target), estimated(result_b, rows, shift, target)
-    refusals = tuple(_first_reason(pair) for pair in zip(*(each.refusals for each in estimates), strict=True))
+    refusals = tuple(
+        next((f"in {name}, {reason}" for name, reason in zip("ab", pair, strict=True) if reason is not None), None)
+        for pair in zip(*(each.refusals for each in estimates), strict=True)
+    )
     given = np.array([reason is None for reason in refusals], dtype=bool)
     difference = estimates[0].found - estimates[1].found
     error = difference_law(result_a, result_b, rows[given], shared_data, target)
@@ -311,12 +314,6 @@ def compare(
         in_units=units is not None,
         target=target,
     )
-
-
-def _first_reason(reasons: tuple[str | None, str | None]) -> str | None:
-    """Return why the first or the second result gives no estimate."""
-    found = [f"in {name}, {reason}" for name, reason in zip("ab", reasons, strict=True) if reason is not None]
-    return found[0] if found else None
 
 
 @singledispatch

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from dpci import _core
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
@@ -80,14 +79,12 @@ def takes_newton(mechanism: object, l2_strength: object, budget: object, loss: L
         return isinstance(mechanism, str) and mechanism == "newton"
     auto = isinstance(l2_strength, str) and l2_strength == AUTO
     core = loss.to_core()
-    bounded = _are_bounded(core) and isinstance(budget, PureDP | ZCDP | ApproxDP)
+    # Slope and curvature have bounds for every predictor.
+    finite = all(map(math.isfinite, (core.slope_bound, core.curvature_bound)))
+    bounded = (
+        finite and not core.kinked and core.predictor_bound is None and isinstance(budget, PureDP | ZCDP | ApproxDP)
+    )
     return auto and (bounded or (core.is_continued and isinstance(budget, ZCDP | ApproxDP)))
-
-
-def _are_bounded(loss: _core.Loss) -> bool:
-    """Whether slope and curvature have bounds for every predictor, as Newton steps need."""
-    bounds = loss.slope_bound, loss.curvature_bound
-    return all(map(math.isfinite, bounds)) and not loss.kinked and loss.predictor_bound is None
 
 
 _SHARED = frozenset(

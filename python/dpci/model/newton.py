@@ -2,10 +2,8 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
-
-import numpy as np
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, noise_of, seal_facts, seals_from, step_names, steps_from
@@ -85,36 +83,20 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
 def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> dict[str, Any]:
     """Release a fit by Newton steps of rows that are read and paid for; return what a record has of it."""
     clip, seed, parts = settings.clip, settings.seed, rows.parts
-    found = (
+    found: Mapping[str, Any] = (
         _core.fit_newton(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=seed)
         if parts is None
         else _core.fit_newton_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=seed)
     )
-    newton = Newton(
-        map=found["map"],
-        round_map=found["round_map"],
-        radii=found["radii"],
-        bounds=np.array(found["bounds"]),
-        starts=np.array(found["starts"]),
-        gradients=np.array(found["gradients"]),
-        weights=np.array(found["weights"]),
-        centre=found["centre"],
-        ridge=found["ridge"],
-        params=found["moved_params"],
-        edge=found["edge"],
-    )
+    moved = {part.name: found[part.name] for part in fields(Newton) if part.name != "params"}
+    newton = Newton(params=found["moved_params"], **moved)
+    kept = ("params", "hessian", "gradient_cov", "noise_scale", "steps", "seals", "private")
     return {
-        "params": found["params"],
-        "hessian": found["hessian"],
-        "gradient_cov": found["gradient_cov"],
+        **{name: found[name] for name in kept},
         "newton": newton,
         "noise_law": "gaussian" if newton.ridge == 0.0 else "spherical_laplace",
-        "noise_scale": found["noise_scale"],
         "noise_spectral_radius": 0.0,
         "projection": "noise_aware",
-        "steps": found["steps"],
-        "seals": found["seals"],
-        "private": found["private"],
     }
 
 

@@ -153,18 +153,13 @@ class Plan(Displayed):
 
     def _document(self) -> Document:
         unit = self.cost_unit.replace("_", " ")
+        with_intercept = " with the intercept" if self.row_norm > self.rows.norm else ""
         rows = [
-            [
-                name,
-                step.noise.replace("_", " "),
-                f"{step.cost:.4g}",
-                f"{step.sensitivity:.4g}",
-                f"{step.scale:.4g}",
-            ]
+            [name, step.noise.replace("_", " "), *(f"{n:.4g}" for n in (step.cost, step.sensitivity, step.scale))]
             for name, step in zip(step_names(self.steps), self.steps, strict=True)
         ]
         facts = [
-            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),
+            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{with_intercept}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             *([] if self.persons is None else [("persons", str(self.persons))]),
             *([] if self.weights is None else [("weights", str(self.weights))]),
@@ -206,9 +201,6 @@ class Plan(Displayed):
 
     def __repr__(self) -> str:
         return self.summary()
-
-    def _with_intercept(self) -> str:
-        return " with the intercept" if self.row_norm > self.rows.norm else ""
 
     def _recommendation(self) -> list[tuple[str, str]]:
         if self.recommended_l2_strength is None:

@@ -177,6 +177,8 @@ class MomentPlan(Displayed):
         return as_text(self._document())
 
     def _document(self) -> Document:
+        alike = "" if self.persons is None else "; all rows of a person are equal"
+        equal = "" if self.weights is None else "; all weights are equal"
         facts = [
             *([] if self.bounds is None else self.bounds.facts()),
             *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
@@ -186,7 +188,7 @@ class MomentPlan(Displayed):
             ("noise", f"standard deviation {self.noise_std_dev:.4g} in each direction of the matrix of scaled columns"),
             ("weakest direction", self._varying()),
             *self._least(),
-            ("assumed", self._assumed()),
+            ("assumed", f"{self._assumed_moments()}{alike}{equal}"),
         ]
         return Document(title=self.title, parts=[self._precision(), Facts(facts)])
 
@@ -250,11 +252,6 @@ class MomentPlan(Displayed):
             f"the regressors vary by {self.expected_variation:.4g} if the assumptions hold, and by at most "
             f"{self.greatest_variation:.4g} in any table; the noise requires more than {self.needed_variation:.4g}"
         )
-
-    def _assumed(self) -> str:
-        alike = "" if self.persons is None else "; all rows of a person are equal"
-        equal = "" if self.weights is None else "; all weights are equal"
-        return f"{self._assumed_moments()}{alike}{equal}"
 
     def _assumed_moments(self) -> str:
         if self.assumptions is None:

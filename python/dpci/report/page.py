@@ -65,14 +65,10 @@ def page_of(
         *caveats(record, shrunken if numbers is not None else [target_note(record, view.target), *shrunken]),
         provenance(record, digest or record.digest),
     ]
-    heading = _heading(record) if title is None else title
-    return Document(title=heading, parts=parts, banner=BANNER[record.private], version=record.version)
-
-
-def _heading(record: FitRecord) -> str:
-    """Return the heading of a page without a title."""
-    kind = "A model with differential privacy" if record.private else "A model with seeded noise"
-    return f"{kind}: {model_words(record)}"
+    if title is None:
+        kind = "A model with differential privacy" if record.private else "A model with seeded noise"
+        title = f"{kind}: {model_words(record)}"
+    return Document(title=title, parts=parts, banner=BANNER[record.private], version=record.version)
 
 
 def _lead(record: FitRecord) -> str:

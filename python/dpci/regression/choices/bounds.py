@@ -116,7 +116,8 @@ class Standardise:
     def place(self, n_columns: int) -> tuple[_F64, _F64]:
         """Return the middle and half the width of each of so many columns, the last of which are further targets."""
         n_features = n_columns - self.targets.further
-        middle, half = plain_bounds(n_features) if self.bounds is None else self.bounds.placed(n_features)
+        plain = np.zeros(n_features), np.ones(n_features)
+        middle, half = plain if self.bounds is None else self.bounds.placed(n_features)
         return np.append(middle, self.targets.middle[:-1]), np.append(half, self.targets.half[:-1])
 
     def joined(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
@@ -241,11 +242,6 @@ class StandardisedParts:
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to every part, and merge in their order."""
         return self._parts.reduce(OnStandardised(work, self._standardise))
-
-
-def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
-    """Return the middle and the scale of columns that are used as they are."""
-    return np.zeros(n_columns), np.ones(n_columns)
 
 
 def bounds_and_domain(
