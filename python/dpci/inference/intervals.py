@@ -54,43 +54,31 @@ class ErrorLaw:
 
     W is the true variance over the estimated one, which noise in the released matrices leaves open
     (docs/proofs/intervals.md, "Intervals" and "Noise in the matrices").
-
-    Attributes
-    ----------
-    sampling : numpy.ndarray of shape (k, k)
-        Covariance of the sampling error; the seal's is kept apart because the noise, too, is independent of the data.
-        Noise in the matrices can make it indefinite.
-    noise : numpy.ndarray of shape (k, k)
-        Matrix that multiplies the noise of the coefficients: H⁻¹/n (objective), I (output), or that of Newton steps.
-    seal_variance : float
-        Variance that the seal adds to each parameter, as if it were normal.
-    law : str
-        "gaussian", where Omega is fixed, "spherical_laplace", where it is Gamma((k+1)/2, scale 2 noise_scale²), or
-        "shaped_laplace".
-    scale : float
-        Standard deviation, or 1/rate.
-    least_sampling : numpy.ndarray of shape (k, k), or None
-        A covariance that the sampling error has at least, along every contrast.
-    factor : float
-        Factor by which simulated releases multiplied both covariances by; 1 where the matrices are taken as they are.
-    shape : float
-        Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
-    blocks : RowDomain of the core, or None
-        Blocks of the rows and their constant, of the law "shaped_laplace".
-    metric : numpy.ndarray of shape (k,), or None
-        Variances of the coordinates of Gaussian noise over ``scale``², if they differ.
     """
 
     sampling: _F64
+    """Covariance of the sampling error, shape (k, k). Noise in the matrices can make it indefinite.
+
+    The seal's is kept apart because the noise, too, is independent of the data.
+    """
     noise: _F64
+    """Matrix that multiplies the noise of the coefficients: H⁻¹/n (objective), I (output), or that of Newton steps."""
     seal_variance: float
+    """Variance that the seal adds to each parameter, as if it were normal."""
     law: str
+    """"gaussian" with a fixed Omega, "spherical_laplace" (Gamma((k+1)/2, scale 2 scale²)), or "shaped_laplace"."""
     scale: float
+    """Standard deviation, or 1/rate."""
     least_sampling: _F64 | None = None
+    """A covariance that the sampling error has at least, along every contrast."""
     factor: float = 1.0
+    """Factor by which simulated releases multiplied both covariances; 1 where the matrices are taken as they are."""
     shape: float = math.inf
+    """Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1."""
     blocks: _core.RowDomain | None = None
+    """Blocks of the rows and their constant, of the law "shaped_laplace"."""
     metric: _F64 | None = None
+    """Variances of the coordinates of Gaussian noise over ``scale``², if they differ, shape (k,)."""
 
     @property
     def dim(self) -> int:
@@ -526,27 +514,18 @@ _MONTE_CARLO_DRAWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates ``map @ params + shift``, and the law of the error of ``params``.
-
-    Parameters
-    ----------
-    law : ErrorLaw
-        Law of ``target - params``.
-    params : ndarray of shape (k,)
-        Released parameters, or what follows from them.
-    map : ndarray of shape (m, k)
-        Functions of the parameters that are estimated.
-    shift : ndarray of shape (m,)
-        Constants.
-    step : NewtonStep of the core or NewtonObstacles, optional
-        Object that says which estimates are given, such as the step off the ridge that made ``params``; None: all are.
-    """
+    """Estimates ``map @ params + shift``, and the law of the error of ``params``."""
 
     law: ErrorLaw
+    """Law of ``target - params``."""
     params: _F64
+    """Released parameters, or what follows from them, shape (k,)."""
     map: _F64
+    """Functions of the parameters that are estimated, shape (m, k)."""
     shift: _F64
+    """Constants, shape (m,)."""
     step: _core.NewtonStep | NewtonObstacles | None = None
+    """Object that says which estimates are given, such as the step off the ridge; None: all are."""
 
     @classmethod
     def of_parameters(cls, law: ErrorLaw, params: _F64) -> "Estimates":
