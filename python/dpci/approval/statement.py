@@ -237,15 +237,7 @@ def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
 def verified(
     statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None
 ) -> list[Finding]:
-    """Return what agrees, what does not and what cannot be checked.
-
-    Parameters
-    ----------
-    statement : Statement
-        The statement of a result that was read or made, so that its checksum holds.
-    ledger, schema
-        See :meth:`Approvable.officer_report`.
-    """
+    """Return what agrees, what does not and what cannot be checked of a result whose checksum holds."""
     claim = statement.claim
     spent = (
         str(statement.own)

@@ -114,13 +114,8 @@ def levels_of(record: FitRecord) -> CommonLevels | None:
 def coverage_if(law: ErrorLaw, most: _F64, multiple: _F64) -> _F64:
     """Return what 95% intervals cover of an error that is noise alone, if columns are about multiples of the constant.
 
-    Parameters
-    ----------
-    law : ErrorLaw
-        Law of the errors, the intercept last.
-    most, multiple : numpy.ndarray of shape (k,)
-        The intercept's noise then enters parameter j by ``multiple[j]`` times the parameter's own multiplier, and by
-        ``most[j]`` at most.
+    The intercept is last. Its noise then enters parameter j by ``multiple[j]`` times the parameter's own multiplier,
+    and by ``most[j]`` at most.
     """
     identity = np.eye(law.dim)
     of_constant = np.broadcast_to(law.noise_variances, law.dim)[-1]

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
@@ -19,6 +20,18 @@ def planned_unit(schema: Schema | None, persons: Persons | None) -> Persons | No
     """Return the unit of a plan: where a schema names persons, every fit is of persons."""
     named = schema is not None and check_schema(schema).persons
     return Persons() if persons is None and named else persons
+
+
+def n_planned_columns(n_features: object, schema: Schema | None) -> int:
+    """Return the number of columns that a plan is given, or that of its schema."""
+    if schema is None:
+        if n_features is None:
+            raise InvalidInput("n_features must be given for a plan without a schema, got None")
+        return check_count("n_features", n_features, least=0)
+    n_columns = len(check_schema(schema).names)
+    if n_features is not None and check_count("n_features", n_features, least=0) != n_columns:
+        raise InvalidInput(f"n_features must be that of the schema, {n_columns}, or None, got n_features={n_features}")
+    return n_columns
 
 
 def check_no_ledger(function: str, keyword: str) -> None:

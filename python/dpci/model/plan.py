@@ -21,6 +21,7 @@ from dpci.model.keywords import (
     UNIT_KEYWORDS,
     check_keywords,
     default_loss,
+    n_planned_columns,
     planned_unit,
     takes_moments,
     takes_newton,
@@ -37,7 +38,6 @@ from dpci.model.recommend import (
 )
 from dpci.model.result import PrivateFit
 from dpci.model.settings import AUTO, CommonKeywords, FitKeywords, OtherKeywords, Settings
-from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.partial import PartialSchema

@@ -27,7 +27,7 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import (
     Mechanism,
     MechanismLike,
@@ -37,11 +37,10 @@ from dpci.mechanisms import (
     OutputPerturbation,
     check_mechanism,
 )
-from dpci.model.tables import check_counts
 from dpci.released.choices import NoisyChoices
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
-from dpci.schema.columns import CategoricalTarget
+from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
 from dpci.sources.described import check_schema
@@ -283,7 +282,7 @@ class Settings(DerivedFacts, NoisyChoices):
             )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
-        check_counts(self.loss.name, schema)
+        _check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if self.intercept is not None and not schema.intercept:
@@ -349,3 +348,13 @@ class Settings(DerivedFacts, NoisyChoices):
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,
         }
+
+
+def _check_counts(loss: str, schema: Schema) -> None:
+    """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
+    target = schema.target
+    if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
+        raise InvalidInput(
+            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
+            f"in units of its upper bound (count_bound=1), got scale={target.scale!r} and lower={target.lower:g}"
+        )

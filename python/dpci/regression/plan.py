@@ -18,9 +18,14 @@ from dpci.budgets import GDP, GaussianBudget, saved_budget
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
-from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
+from dpci.regression.choices.assumed import (
+    Assumptions,
+    assumed,
+    assumed_matrix,
+    expected_residuals,
+    matrix_of_earlier,
+)
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.expected import expected_residuals, matrix_of_earlier
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.equations import Solution, attempt
 from dpci.regression.estimates import LinearEstimates

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, has_needless_seal, seal_cost, seal_facts
 from dpci.accounting.guarantee import (
-    GUARANTEE_FACTS,
     Guarantee,
     guarantee_of,
     seal_totals,
@@ -455,9 +454,10 @@ class FitRecord(ModelRecord):
 
     def own_guarantee(self) -> Guarantee:
         """Return the guarantee without the bounds of the schema."""
-        facts = {name: getattr(self, name) for name in GUARANTEE_FACTS}
         n_params = len(self.names)
-        return guarantee_of(self.own_budget, self.steps, self.seals, facts, divisor=self.divisor, n_params=n_params)
+        return guarantee_of(
+            self.own_budget, self.steps, self.seals, vars(self), divisor=self.divisor, n_params=n_params
+        )
 
     def _special_conditions(self) -> Iterator[str]:
         if self.loss["name"] == "custom":
