@@ -13,7 +13,6 @@ from dpci.data.labels import Label, label_array
 from dpci.model.result import PrivateFit, ShownInference
 from dpci.multinomial.record import MultinomialRecord
 from dpci.released.model import features_of
-from dpci.released.record import FitRecord
 from dpci.released.result import Shown
 from dpci.report.commands import ShownFit
 from dpci.report.summary import View
@@ -73,9 +72,8 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
     _record: MultinomialRecord
     _RECORD, _SHOWN = MultinomialRecord, ShownClasses
 
-    @property
-    def _release(self) -> FitRecord:
-        return self._record.fit
+    def __init__(self, record: MultinomialRecord) -> None:
+        super().__init__(record, record.fit)
 
     @property
     def classes(self) -> tuple[Label, ...]:

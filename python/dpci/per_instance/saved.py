@@ -28,9 +28,8 @@ class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
     _record: ReportRecord
     _RECORD, _SHOWN = ReportRecord, ShownReport
 
-    @property
-    def _release(self) -> FitRecord:
-        return self._record.fit
+    def __init__(self, record: ReportRecord) -> None:
+        super().__init__(record, record.fit)
 
     @property
     def kind(self) -> str:

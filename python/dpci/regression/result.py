@@ -124,12 +124,8 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
     _RECORD, _SHOWN = RegressionRecord, ShownRegression
 
     def __init__(self, record: RegressionRecord, solution: Solution | None = None) -> None:
-        super().__init__(record)
+        super().__init__(record, record.release)
         self._solution = attempt(record.release, record.model) if solution is None else solution
-
-    @property
-    def _release(self) -> MomentRecord:
-        return self._record.release
 
     @property
     def _model(self) -> Model:

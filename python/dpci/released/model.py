@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +32,14 @@ AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget | None)
 class PublicFacts(Generic[AnyRecord, AnyBudget]):
     """Public facts of a released model or matrix, from its record."""
 
-    __slots__ = ("_record",)
+    __slots__ = ("_record", "_release")
     _record: Any
+    _release: AnyRecord
+    """The record of the release behind it: its own, where it is no part of another."""
 
-    def __init__(self, record: Any) -> None:  # noqa: ANN401  # of the kind
+    def __init__(self, record: Any, release: AnyRecord | None = None) -> None:  # noqa: ANN401  # of the kind
         self._record = record
-
-    @property
-    def _release(self) -> AnyRecord:
-        """The record of the release behind it: its own, where it is no part of another."""
-        return cast("AnyRecord", self._record)
+        self._release = record if release is None else release
 
     @property
     def n_samples(self) -> int:

@@ -81,7 +81,7 @@ class SelectedFit(Displayed, Released[SelectedRecord, Budget]):
         return self._record.to_json()
 
     def __setstate__(self, record: str) -> None:
-        self._record = SelectedRecord.from_json(record)
+        super().__init__(SelectedRecord.from_json(record))
 
     def __repr__(self) -> str:
         facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", "no intervals")
