@@ -140,8 +140,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
 
     def offline(*_: object) -> None:
-        msg = "the network is down"
-        raise OSError(msg)
+        raise OSError("the network is down")
 
     monkeypatch.setattr(pooch.HTTPDownloader, "__call__", offline)
     return tmp_path

@@ -55,8 +55,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_simulated, "CHUNK_ROWS", CHUNK_ROWS)
 
     def offline(*_: object) -> None:
-        msg = "the network is down"
-        raise OSError(msg)
+        raise OSError("the network is down")
 
     monkeypatch.setattr(pooch.HTTPDownloader, "__call__", offline)
     return tmp_path

@@ -53,10 +53,9 @@ class Delivery:
         """Return the ledger that pays, if one is named."""
         if self.ledger is None:
             if self.label is not None:
-                msg = (
+                raise InvalidInput(
                     f"--label requires --ledger, because it labels the entry in the ledger, got --label {self.label!r}"
                 )
-                raise InvalidInput(msg)
             return None
         opened = Ledger.open(self.ledger)
         return opened if self.label is None else opened.labelled(self.label)
@@ -64,11 +63,10 @@ class Delivery:
     def shows_progress(self, *, is_private: bool) -> bool:
         """Return whether to show the number of rows that were read, which private errors hide."""
         if is_private and self.progress:
-            msg = (
+            raise InvalidInput(
                 "--progress must not be given with a ledger that has errors='private', because it shows the number of "
                 "rows"
             )
-            raise InvalidInput(msg)
         return not is_private and wants_progress(self.progress, quiet=self.quiet)
 
 
@@ -101,12 +99,12 @@ def deliver(result: Result[Any], wanted: Delivery, view: View) -> None:
         where = f"in {output}" if is_saved else _print(result, streams)
         if not isinstance(error, Exception):
             raise
-        msg = f"released and spent, but not written in full: {str(error) or repr(error)}; the model is {where}"
-        raise NotDelivered(msg) from error
+        raise NotDelivered(
+            f"released and spent, but not written in full: {str(error) or repr(error)}; the model is {where}"
+        ) from error
     if shown.hidden is not None:
         where = f"in {output}" if is_saved else _print(result, (sys.stderr,))
-        msg = f"released and spent, but without coefficients: {shown.hidden}; the release is {where}"
-        raise NoCoefficients(msg)
+        raise NoCoefficients(f"released and spent, but without coefficients: {shown.hidden}; the release is {where}")
 
 
 def show(shown: Shown, view: View | None = None, *, json: bool = False, full: bool = False) -> None:

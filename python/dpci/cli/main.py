@@ -46,8 +46,7 @@ def signals_as_exceptions() -> Iterator[None]:
 def check_open() -> None:
     """Refuse a standard output that cannot be written, before anything is spent for what it will not show."""
     if sys.stdout is None:
-        msg = "the standard output must be open, got a closed one (redirect it to a file or to /dev/null)"
-        raise InvalidInput(msg)
+        raise InvalidInput("the standard output must be open, got a closed one (redirect it to a file or to /dev/null)")
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -57,8 +56,7 @@ def check_open() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        msg = f"the standard output must be writable, got {error.strerror}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"the standard output must be writable, got {error.strerror}") from error
 
 
 def drop_unwritable() -> None:

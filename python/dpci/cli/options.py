@@ -377,8 +377,9 @@ def mechanism_with(mechanism: object, options: dict[str, Any]) -> ObjectivePertu
     """Return a mechanism with options in place of its own."""
     if mechanism == NewtonSteps.name:
         name = next(iter(options))
-        msg = f"--{name} must not be given with --mechanism newton, which does not use it, got {options[name]!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"--{name} must not be given with --mechanism newton, which does not use it, got {options[name]!r}"
+        )
     return dataclasses.replace(check_mechanism(mechanism), **options)
 
 
@@ -439,8 +440,9 @@ def find_schema(schema: str, target: str | None, formula: str | None = None) -> 
     found = find_any_schema(schema, target, formula)
     if isinstance(found, PartialSchema):
         gaps = ", ".join(column.name for column in found.gaps)
-        msg = f"--schema must have bounds for every column here, got none for {gaps} (dpci schema releases them)"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"--schema must have bounds for every column here, got none for {gaps} (dpci schema releases them)"
+        )
     return found
 
 
@@ -490,18 +492,16 @@ def with_share(description: Schema | PartialSchema, bounds_share: float | None) 
     if bounds_share is None:
         return description
     if not isinstance(description, PartialSchema):
-        msg = (
+        raise InvalidInput(
             f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
         )
-        raise InvalidInput(msg)
     return dataclasses.replace(description, bounds_share=bounds_share)
 
 
 def check_formula(schema: str | None, formula: str | None) -> None:
     """Refuse a formula without the schema whose columns it names."""
     if schema is None and formula is not None:
-        msg = f"--formula requires --schema, which bounds each column, got --formula {formula!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--formula requires --schema, which bounds each column, got --formula {formula!r}")
 
 
 def agreed_schema(schema: str | None, formula: str | None) -> Schema | PartialSchema | None:
@@ -517,11 +517,10 @@ def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | 
     which the same λ is another model.
     """
     if isinstance(description.target, CategoricalTarget):
-        msg = (
+        raise InvalidInput(
             f"a schema whose target has three classes or more requires dpci fit or dpci plan with --loss {SEVERAL}, "
             "got another loss or command"
         )
-        raise InvalidInput(msg)
     if rows is None and description.encoding == "unit_norm":
         return description, None
     if check_choice("rows", rows or "blocks", _ROW_KINDS) == "ball":

@@ -43,12 +43,10 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
         return
     try:
         if path.is_dir() or not path.parent.is_dir():
-            msg = f"{option} must name a file in a folder that exists, got {str(path)!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"{option} must name a file in a folder that exists, got {str(path)!r}")
         check_unread(option, path, sources)
         if path.is_file() and not force:
-            msg = f"{option} must name a new file, got {str(path)!r}, which exists (--force replaces it)"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"{option} must name a new file, got {str(path)!r}, which exists (--force replaces it)")
         if not _is_device(path):
             temporary = _beside(path)
             try:
@@ -64,8 +62,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
 def check_text(option: str, path: Path | None) -> None:
     """Refuse to write text into a file whose name says Parquet, which nothing could read then."""
     if path is not None and path.suffix.lower() == ".parquet":
-        msg = f"{option} must not end in .parquet, because the output is text, got {str(path)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{option} must not end in .parquet, because the output is text, got {str(path)!r}")
 
 
 PAGES: Final = ("", ".html", ".htm")
@@ -78,8 +75,7 @@ def check_form(option: str, path: Path | None, endings: Sequence[str]) -> None:
     """Refuse a file whose name says another form than what is written into it."""
     if path is not None and path.suffix.lower() not in endings:
         named = " or ".join(endings[1:])
-        msg = f"{option} must end in {named}, got {str(path)!r} (a browser prints a page as PDF)"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{option} must end in {named}, got {str(path)!r} (a browser prints a page as PDF)")
 
 
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
@@ -87,8 +83,7 @@ def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> Non
     from dpci.sources.files import identity  # noqa: PLC0415  # with all of NumPy, for which completion does not wait
 
     if path is not None and identity(path) in {identity(source) for source in sources}:
-        msg = f"{option} must not be one of the input files, got {str(path)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{option} must not be one of the input files, got {str(path)!r}")
 
 
 def check_all_new(outputs: Mapping[str, Path | None], *, force: bool, sources: Sequence[Path] = ()) -> None:
@@ -105,8 +100,7 @@ def check_different(outputs: Mapping[str, Path | None]) -> None:
     named: dict[object, str] = {}
     for option, path in outputs.items():
         if path is not None and (other := named.setdefault(identity(path), option)) != option:
-            msg = f"{other} and {option} must name different files, got {str(path)!r} for both"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"{other} and {option} must name different files, got {str(path)!r} for both")
 
 
 def ledger_files(path: Path) -> list[Path]:

@@ -29,8 +29,9 @@ def parse_gaussian_budget(
     others = {"--epsilon": epsilon, "--delta": delta, "--rho": rho}
     given = [option for option, value in others.items() if value is not None]
     if given:
-        msg = f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu} and {' and '.join(given)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu} and {' and '.join(given)}"
+        )
     return GDP(mu)
 
 
@@ -40,8 +41,7 @@ def _budget_of(epsilon: float | None, delta: float | None, rho: float | None, fo
     if rho is None and epsilon is not None:
         return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
     given = [f"--{name}" for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value is not None]
-    msg = f"the budget must be {forms}, got {' and '.join(given) if given else 'none of them'}"
-    raise InvalidInput(msg)
+    raise InvalidInput(f"the budget must be {forms}, got {' and '.join(given) if given else 'none of them'}")
 
 
 def parse_ridge(text: str) -> Ridge:
@@ -51,8 +51,7 @@ def parse_ridge(text: str) -> Ridge:
     try:
         return check_not_negative("l2_strength", float(text))
     except ValueError as error:
-        msg = f"--l2-strength must be a number of at least 0 or 'private', got {text!r}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"--l2-strength must be a number of at least 0 or 'private', got {text!r}") from error
 
 
 def parse_loss(text: str) -> Loss:
@@ -62,8 +61,7 @@ def parse_loss(text: str) -> Loss:
     n_parameters = 0 if kind is None else len(dataclasses.fields(kind))
     values = numbers("loss", width) if colon and n_parameters else ()
     if kind is None or (colon and (not values or len(values) != n_parameters)):
-        msg = f"loss must be {LOSSES}, got {text!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"loss must be {LOSSES}, got {text!r}")
     return kind(*values)
 
 
@@ -72,5 +70,4 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        msg = f"{option} must hold numbers, got {text!r}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"{option} must hold numbers, got {text!r}") from error

@@ -48,8 +48,7 @@ class TableRows:
 
     def __post_init__(self) -> None:
         if self.chunk_rows < 1:
-            msg = f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}")
 
     def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
@@ -117,8 +116,7 @@ class TableRows:
                 except InvalidInput as error:
                     if start == 0 and len(self.files) == 1:
                         raise
-                    msg = f"{error} (rows are counted from row {start} of {file})"
-                    raise InvalidInput(msg) from error
+                    raise InvalidInput(f"{error} (rows are counted from row {start} of {file})") from error
                 yield table, rows
                 start += len(next(iter(table.values())))
 
@@ -162,17 +160,15 @@ class UnitOptions:
     def check(self, schema: Schema) -> None:
         """Refuse what the options rule out, before anything is read."""
         if self.persons is None and schema.persons:
-            msg = (
+            raise InvalidInput(
                 f"--persons {schema.persons} must be given with this schema, which names the column of persons, got "
                 "none"
             )
-            raise InvalidInput(msg)
         check_columns_of_unit(schema.persons, Beside(self.persons, self.weights))
         self._check_persons(self.persons)
         for option, value in (("--weight-bound", self.weight_bound), ("--weight-total", self.weight_total)):
             if self.weights is None and value is not None:
-                msg = f"--weights must be given with {option}, got {option} {value} alone"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"--weights must be given with {option}, got {option} {value} alone")
         self._check_bound(self.weights)
 
     def planned(self, schema: Schema | None) -> dict[str, Any]:
@@ -190,16 +186,14 @@ class UnitOptions:
 
     def _check_persons(self, persons: str | None) -> None:
         if persons is None and self.max_rows is not None:
-            msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone")
 
     def _check_bound(self, needed_by: object) -> None:
         if needed_by is not None and self.weight_bound is None:
-            msg = (
+            raise InvalidInput(
                 "--weight-bound, the greatest weight that any record could have, must be given with weights, because "
                 "it must not depend on the data, got none"
             )
-            raise InvalidInput(msg)
 
     def read(self, rows: TableRows, most_bytes: float, *, progress: bool) -> tuple[Any, Any, dict[str, Any]]:
         """Return rows and targets, and the keywords of a fit that say how much they count.

@@ -45,11 +45,9 @@ def read_saved_result(path: Path) -> Result[Any]:
         with open_at_once(path) as file:
             text = file.read(_MOST + 1)
     except OSError as error:
-        msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}") from error
     if len(text) > _MOST:
-        msg = f"a model must be a file of at most {_MOST:,} bytes, got {str(path)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a model must be a file of at most {_MOST:,} bytes, got {str(path)!r}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -78,5 +76,4 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        msg = f"{error}: {str(path)!r}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"{error}: {str(path)!r}") from error

@@ -19,8 +19,9 @@ def asks_several(model: ModelOptions, classes: str | None) -> bool:
     """Whether a command is asked for a model of several classes."""
     if classes is not None and model.loss != SEVERAL:
         loss = "no --loss" if model.loss is None else f"--loss {model.loss}"
-        msg = f"--classes must go with --loss {SEVERAL}, as other losses take those of the schema, got {loss}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"--classes must go with --loss {SEVERAL}, as other losses take those of the schema, got {loss}"
+        )
     return model.loss == SEVERAL
 
 
@@ -36,8 +37,9 @@ def several_schema(schema: str, target: str | None, formula: str | None, classes
         each = tuple((label,) for label in labels_of(classes))
         return dataclasses.replace(found, target=CategoricalTarget(column=found.target.column, classes=each))
     if not isinstance(found.target, CategoricalTarget):
-        msg = f"--loss {SEVERAL} requires a schema whose target has classes = [...], or --classes, got {found.target}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"--loss {SEVERAL} requires a schema whose target has classes = [...], or --classes, got {found.target}"
+        )
     return found
 
 
@@ -57,8 +59,9 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
     for name, value in unused.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
-            msg = f"{option} must not be given with --loss {SEVERAL} (docs/families.md), got {option} {value}"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"{option} must not be given with --loss {SEVERAL} (docs/families.md), got {option} {value}"
+            )
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
         "intercept": model.constant(),

@@ -74,8 +74,9 @@ def read(file: PublicFile, *, download: bool = True) -> bytes:
         The file is one that only `stream` reads.
     """
     if file.sha256_of == "archive":
-        msg = f"a table must be small enough to be held as text, got {file.path}: a loader streams it into sparse rows"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"a table must be small enough to be held as text, got {file.path}: a loader streams it into sparse rows"
+        )
     if found := find(file):
         content = _content(found.path)
         got = "a damaged gzip archive" if content is None else file.digest(content)

@@ -54,8 +54,7 @@ def load_schema(name: str) -> Schema:
     """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default" or "kddcup99"."""
     given: object = name
     if not isinstance(given, str) or given not in schema_names():
-        msg = f"a packaged schema must be one of {list(schema_names())}, got {name!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a packaged schema must be one of {list(schema_names())}, got {name!r}")
     with resources.as_file(resources.files(__package__).joinpath("schemas", f"{name}.toml")) as path:
         return Schema.from_file(path)
 

@@ -80,8 +80,9 @@ def simulate_kddcup99(
     n = check_count("n", n, least=_ROWS_PER_DISTINCT)
     n_distinct = check_count("n_distinct", n_distinct)
     if n_distinct > n // _ROWS_PER_DISTINCT:
-        msg = f"n_distinct must be between 1 and n // 3 = {n // _ROWS_PER_DISTINCT}, got n_distinct={n_distinct}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"n_distinct must be between 1 and n // 3 = {n // _ROWS_PER_DISTINCT}, got n_distinct={n_distinct}"
+        )
     rng = np.random.default_rng(check_seed(seed))
     schema = load_schema(KDDCUP99.name)
     real = _distinct(load_table(KDDCUP99.name, download=download), schema)
@@ -105,8 +106,9 @@ def simulate_kddcup99(
     pool, signs = stack(chunks(), len(schema.names))
     n_varied = len(signs) - len(drawn)
     if n_varied < n_missing:
-        msg = f"n_distinct must be at most {len(signs)} for n={n} and this seed, got n_distinct={n_distinct}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"n_distinct must be at most {len(signs)} for n={n} and this seed, got n_distinct={n_distinct}"
+        )
     if varied:
         copies -= np.bincount(np.concatenate(varied), minlength=len(copies))
     order = rng.permutation(np.repeat(np.arange(len(signs)), np.concatenate([copies, np.ones(n_varied, dtype=int)])))

@@ -83,8 +83,7 @@ def _encoded(content: BufferedIOBase, layout: Layout, schema: Schema, name: str)
             # InvalidInput is one too.
             position = _first_bad(lines, layout, schema)
             rule = _complaint(lines[position], layout, schema)
-            msg = f"line {n_before + position + 1} of {name}: {rule}"
-            raise InvalidInput(msg) from None
+            raise InvalidInput(f"line {n_before + position + 1} of {name}: {rule}") from None
         yield encoded
         n_before += len(lines)
 
@@ -93,12 +92,10 @@ def _encode(lines: list[bytes], layout: Layout, schema: Schema) -> Encoded:
     """Rows of some lines; a ValueError if any of them does not fit."""
     # The reader skips empty lines, and a quotation mark may join two.
     if not all(map(bytes.strip, lines)):
-        msg = "a line must hold a record"
-        raise InvalidInput(msg)
+        raise InvalidInput("a line must hold a record")
     encoded = schema.transform(parse(b"".join(lines), layout))
     if len(encoded.y) != len(lines):
-        msg = f"{len(lines)} lines must hold as many records, got {len(encoded.y)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{len(lines)} lines must hold as many records, got {len(encoded.y)}")
     return encoded
 
 

@@ -20,8 +20,7 @@ MISSING = "?"
 def entry(name: str) -> Entry:
     """Entry of the catalogue by name."""
     if name not in tuple(CATALOGUE):
-        msg = f"a data set must be one of {list(CATALOGUE)}, got {name!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a data set must be one of {list(CATALOGUE)}, got {name!r}")
     return CATALOGUE[name]
 
 
@@ -67,8 +66,7 @@ def load_table(name: str, split: str | None = None, *, drop_missing: bool = Fals
     source = entry(name)
     splits = [part for part, file in source.files.items() if file.sha256_of == "content"]
     if split is not None and split not in [*splits, "all"]:
-        msg = f"split of {name} must be one of {[*splits, 'all']}, got {split!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"split of {name} must be one of {[*splits, 'all']}, got {split!r}")
     wanted = splits if split == "all" else [split or splits[0]]
     parts = [parse(_files.read(source.files[part], download=download), source.layout) for part in wanted]
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]

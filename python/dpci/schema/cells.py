@@ -36,8 +36,7 @@ def label_of(value: object) -> str:
     """Return the text by which categories are compared: digits of a whole number, otherwise the stripped text."""
     if isinstance(value, bytes):
         # Its own text is b'...', which no list of categories holds, so that every record would be of none.
-        msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"categories and labels must be text or numbers, got bytes {value!r}: decode the column")
     return text_of(str(value))
 
 
@@ -265,15 +264,13 @@ def is_missing(cell: object) -> bool:
 def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables of any library
     """Return the cells of a column of a table."""
     if hasattr(type(table), "collect"):
-        msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a table must be in memory, got a lazy {type(table).__name__}: collect() it")
     key = key_of(table, name)
     if key is None:
         raise InvalidInput(absent(name, names_of(table)))
     values = as_cells(table[key])
     if values.ndim != 1:
-        msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"column {name!r} must be one-dimensional, got shape {values.shape}")
     return values
 
 
@@ -316,16 +313,16 @@ def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library
     if present is None:
         present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
     if present is None:
-        msg = f"a table must be a mapping of columns or a data frame, got {type(table).__name__}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a table must be a mapping of columns or a data frame, got {type(table).__name__}")
     return list(present)
 
 
 def check_length(name: str, values: Sized, n_samples: int) -> None:
     """Refuse a column of another length than the ones before it."""
     if len(values) != n_samples:
-        msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
+        )
 
 
 def columns_beside(columns: Any, beside: Beside) -> Beside:  # noqa: ANN401  # tables of any library

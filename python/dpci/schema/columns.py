@@ -100,8 +100,9 @@ class NumericColumn:
         if self.missing != "error":
             stand_in = self.missing
             if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
-                msg = f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
-                raise InvalidInput(msg)
+                raise InvalidInput(
+                    f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
+                )
             object.__setattr__(self, "missing", float(stand_in))
 
     @property
@@ -308,24 +309,24 @@ class CategoricalColumn:
         categories: object = self.categories
         if isinstance(categories, str):
             # "A, B" would be one category, which no record has.
-            msg = f"column {self.name!r}: categories must be a list, got {categories!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"column {self.name!r}: categories must be a list, got {categories!r}")
         object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
-                msg = f"column {self.name!r}: reference must be a category, got {self.reference!r}"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"column {self.name!r}: reference must be a category, got {self.reference!r}")
             if len(self.categories) == 1:
-                msg = f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
-                raise InvalidInput(msg)
+                raise InvalidInput(
+                    f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
+                )
         _check_choice(self.name, "unknown", self.unknown, Unknown)
         for field in ("missing", "other"):
             if (stand_in := getattr(self, field)) is not None:
                 object.__setattr__(self, field, label_of(stand_in))
                 if getattr(self, field) not in self.categories:
-                    msg = f"column {self.name!r}: {field} must be a category, got {stand_in!r} (add it to categories)"
-                    raise InvalidInput(msg)
+                    raise InvalidInput(
+                        f"column {self.name!r}: {field} must be a category, got {stand_in!r} (add it to categories)"
+                    )
 
     @property
     def refuses(self) -> bool:
@@ -504,8 +505,9 @@ class CategoricalTarget:
         listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
         object.__setattr__(self, "classes", listed_classes)
         if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):
-            msg = f"target {self.column!r}: a label must belong to one class only, got {repeated} in several"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"target {self.column!r}: a label must belong to one class only, got {repeated} in several"
+            )
         check_several_classes(self.labels)
 
     @property
@@ -617,8 +619,7 @@ Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 def _take_name(part: object, field: str) -> None:
     name = getattr(part, field)
     if not isinstance(name, str) or not name:
-        msg = f"a column name must be a non-empty string, got {name!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a column name must be a non-empty string, got {name!r}")
     object.__setattr__(part, field, composed(name))
 
 
@@ -671,22 +672,18 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
     lower, upper = part.lower, part.upper
     for field, bound in (("lower", lower), ("upper", upper)):
         if not _is_number(bound):
-            msg = f"column {name!r}: bounds must be finite numbers, got {bound!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"column {name!r}: bounds must be finite numbers, got {bound!r}")
         if isinstance(bound, np.generic):  # a file holds numbers of Python
             object.__setattr__(part, field, int(bound) if isinstance(bound, np.integer) else float(bound))
     if not (lower < upper):
-        msg = f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}")
     if not math.isfinite(upper - lower):
-        msg = f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}")
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
-        msg = f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}")
 
 
 def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
@@ -695,8 +692,7 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
         values = (values,)
     labels = tuple(label_of(value) for value in values)
     if not labels or len(set(labels)) != len(labels):
-        msg = f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
     return labels
 
 

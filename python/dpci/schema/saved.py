@@ -41,8 +41,7 @@ def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
     entries = _as_mapping("a schema", description)
     for required in ("target", "columns"):
         if required not in entries:
-            msg = f"a schema must have {required!r}, got {sorted(entries)}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a schema must have {required!r}, got {sorted(entries)}")
     target = _as_mapping("the target", entries.pop("target"))
     kind = target.pop("kind", None)
     if kind not in {None, "unbounded"}:
@@ -66,12 +65,10 @@ def build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     """Return an object of these fields, or say which of them are missing or unknown."""
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
     if extra := sorted(set(fields) - set(known)):
-        msg = f"{what} may have the fields {list(known)}, got {extra}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} may have the fields {list(known)}, got {extra}")
     required = {name for name, field in known.items() if field.default is dataclasses.MISSING}
     if missing := sorted(required - set(fields)):
-        msg = f"{what} must have {missing}, got {sorted(fields)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must have {missing}, got {sorted(fields)}")
     return kind(**fields)
 
 
@@ -105,36 +102,30 @@ def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can h
     path = Path(path)
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
-        msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a schema file must end in .toml or .json, got {str(path)!r}")
     try:
         with open_at_once(path) as file:
             return readers[path.suffix](file.read().decode("utf-8-sig"))
     except OSError as error:
-        msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"a schema file must be readable, got {str(path)!r}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}") from error
 
 
 def _build_column(fields: dict[str, Any]) -> Column | Gap:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}")
     return build(_KINDS[kind], f"column {fields.get('name')!r}", fields)
 
 
 def _as_mapping(what: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        msg = f"{what} must be a table of fields, got {value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must be a table of fields, got {value!r}")
     return dict(value)
 
 
 def _as_list(what: str, value: object) -> list[Any]:
     if not isinstance(value, list | tuple):
-        msg = f"{what} must be a list of tables, got {value!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must be a list of tables, got {value!r}")
     return list(value)

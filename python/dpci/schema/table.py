@@ -150,8 +150,9 @@ class Schema(Displayed):
         names = self.names
         if len(set(names)) < len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
-            msg = f"columns of the matrix must have different names, got {repeated} twice (rename a column)"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"columns of the matrix must have different names, got {repeated} twice (rename a column)"
+            )
 
     def _take_terms(self) -> None:
         check_flag("intercept", self.intercept)

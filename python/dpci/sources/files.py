@@ -153,8 +153,7 @@ def first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[st
 def check_named_once(files: Sequence[Path]) -> None:
     """Refuse a file that is named twice in any way: a row, which bounds what one person can change, counts once."""
     if pair := first_pair(files, identity):
-        msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a table must be named once, got {' and '.join(pair)}, which are one file")
 
 
 def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
@@ -180,8 +179,7 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        msg = f"a table must be readable, got {str(path)!r}: {reason}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"a table must be readable, got {str(path)!r}: {reason}") from error
 
 
 def _csv_batches(
@@ -224,24 +222,23 @@ def csv_records(name: object, lines: Iterable[str], form: Format = PLAIN) -> Ite
     try:
         for fields in reader:
             if reader.line_num != before + 1:
-                msg = (
+                raise InvalidInput(
                     f"a record of {name} must end on its line, got one from line {before + 1} to {reader.line_num}: "
                     "close its quotes, and double those inside a field"
                 )
-                raise InvalidInput(msg)
             before += 1
             yield before, fields
     except csv.Error as error:
-        msg = (
+        raise InvalidInput(
             f"{name} must be CSV text whose quotes surround whole fields, got {error} after line {before} (quotes that "
             f"are letters: {hint('quote', NO_QUOTE)})"
-        )
-        raise InvalidInput(msg) from error
+        ) from error
     except UnicodeError as error:
         encoding = form.encoding.removesuffix("-sig")
         advice = _other(lines, encoding)
-        msg = f"{name} must be CSV text in {encoding.upper()}, got other bytes after line {before} ({advice})"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"{name} must be CSV text in {encoding.upper()}, got other bytes after line {before} ({advice})"
+        ) from error
 
 
 def _other(lines: Iterable[str], encoding: str) -> str:
@@ -261,8 +258,7 @@ def _csv_lines(path: Path, file: TextIO, form: Format) -> Iterator[list[str]]:
     records = csv_records(path, file, form)
     header = [composed(name.strip()) for name in next(records, (0, []))[1]]
     if not header or len(set(header)) != len(header):
-        msg = f"{path} must begin with a line of distinct column names, got {header}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{path} must begin with a line of distinct column names, got {header}")
     yield header
     # The blank line of a single column is a missing value; between fields there would be delimiters.
     blank = [""] if len(header) == 1 else None
@@ -344,8 +340,9 @@ def _check_exact(name: str, kind: Any) -> None:  # noqa: ANN401  # of pyarrow
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_date, kinds.is_time, kinds.is_timestamp)
     # The last kind of text has its own test in later versions only.
     if not (any(of_kind(value) for of_kind in (*plain, *texts)) or str(value) == "string_view"):
-        msg = f"a column that is kept must hold numbers, truth values, texts, dates or times, got {name!r} of {kind}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"a column that is kept must hold numbers, truth values, texts, dates or times, got {name!r} of {kind}"
+        )
 
 
 @contextmanager
@@ -359,12 +356,10 @@ def _parquet_file(path: Path, categories: Collection[str] = ()) -> Iterator[Any]
         with pq.ParquetFile(path, pre_buffer=False, read_dictionary=texts) as file:
             names = file.schema_arrow.names
             if len(set(map(composed, names))) != len(names):
-                msg = f"{path} must have distinct column names, got {names}"
-                raise InvalidInput(msg)
+                raise InvalidInput(f"{path} must have distinct column names, got {names}")
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        msg = f"{path} must be a Parquet file, got {error}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"{path} must be a Parquet file, got {error}") from error
 
 
 def _check_present(path: Path, present: Sequence[str], wanted: Sequence[str] | None) -> None:

@@ -23,15 +23,14 @@ def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
         else:
             files.append(source)
     if STDIN in files and len(files) > 1:
-        msg = f"the standard input (-) must be the only table, got {len(files)} tables"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"the standard input (-) must be the only table, got {len(files)} tables")
     if STDIN in files and sys.stdin is None:
-        msg = "the standard input (-) must be open, got a closed one"
-        raise InvalidInput(msg)
+        raise InvalidInput("the standard input (-) must be open, got a closed one")
     check_named_once(files)
     if pair := first_pair(files, _without_endings):
-        msg = f"tables of a folder must differ in more than their endings, got {' and '.join(pair)} (rename one)"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"tables of a folder must differ in more than their endings, got {' and '.join(pair)} (rename one)"
+        )
     return tuple(files)
 
 
@@ -44,6 +43,5 @@ def _without_endings(file: Path) -> Path:
 def _tables(source: Path, found: list[Path], what: str) -> list[Path]:
     tables = [path for path in found if path.name.lower().endswith(ENDINGS) and path.is_file()]
     if not tables:
-        msg = f"{what} must have at least one {', '.join(ENDINGS)} file, got none in {str(source)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must have at least one {', '.join(ENDINGS)} file, got none in {str(source)!r}")
     return tables

@@ -82,8 +82,9 @@ def check_delimiter(delimiter: str) -> str:
     """Return what may stand between the fields of CSV text."""
     if len(delimiter) != 1 or delimiter in _ENDS:
         got = _ENDS.get(delimiter, repr(delimiter))
-        msg = f"the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got {got}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got {got}"
+        )
     return delimiter
 
 

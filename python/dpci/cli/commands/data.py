@@ -54,19 +54,15 @@ def data(
     """
     if name is None:
         if export is not None:
-            msg = f"--export requires the name of a data set, one of {list(NAMES)}, got none"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"--export requires the name of a data set, one of {list(NAMES)}, got none")
         _list(_inventory(), json=json)
         return
     if export is None:
-        msg = f"dpci data {name} requires --export FILE, got none"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"dpci data {name} requires --export FILE, got none")
     if not is_public(name):
-        msg = f"a data set must be one of {list(NAMES)}, got {name!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a data set must be one of {list(NAMES)}, got {name!r}")
     if split is not None and name == SAMPLE:
-        msg = f"--split requires a data set of several files, got --split {split} for {name}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--split requires a data set of several files, got --split {split} for {name}")
     check_text("--export", export)
     check_new("--export", export, force=force, sources=public_files())
     table = public_table(name, split)

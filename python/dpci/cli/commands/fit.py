@@ -95,8 +95,7 @@ def fit(
     tables = find_tables(files)
     delivery.check(tables, schema)
     if delivery.plot is not None and model.moments == "none":
-        msg = "--plot requires released moments, got --moments none"
-        raise InvalidInput(msg)
+        raise InvalidInput("--plot requires released moments, got --moments none")
     paying = delivery.payer()
     several = asks_several(model, classes)
     description: Schema | PartialSchema
@@ -178,11 +177,10 @@ def coverage(
     are the Newton steps of dpci fit, and the output has the length over that without privacy.
     """
     if schema is None and not is_public(source):
-        msg = (
+        raise InvalidInput(
             f"--schema must be given unless the table is a public data set ({', '.join(NAMES)}), got none for "
             f"{source!r}"
         )
-        raise InvalidInput(msg)
     named = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
     description, domain = in_rows(named, model.rows)
     keywords = model.keywords(domain)
@@ -198,8 +196,9 @@ def coverage(
     beside: dict[str, Any] = {}
     if is_public(source):
         if unit.columns:
-            msg = f"--persons and --weights must be columns of a table of yours, got {source!r}, which has none"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"--persons and --weights must be columns of a table of yours, got {source!r}, which has none"
+            )
         values, y, names = description.transform(without_missing(public_table(source)))
         X = NamedRows(values, names)
     else:
@@ -235,8 +234,9 @@ def demo(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"--output must name a folder that exists or can be created, got {str(output)!r}: {error.strerror}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"--output must name a folder that exists or can be created, got {str(output)!r}: {error.strerror}"
+        ) from error
     result = fitting.fit(load_sample_table(), schema=demo_schema(), budget=DEMO_BUDGET)
     typer.echo(DEMO_NOTES)
     shown = shown_of(result)
@@ -271,8 +271,9 @@ def takes_steps(keywords: ModelKeywords, schema: Schema) -> bool:
     steps = takes_newton(keywords.get("mechanism"), ridge, keywords["budget"], loss)
     if not steps and ridge == AUTO:
         check_mechanism(keywords.get("mechanism", ObjectivePerturbation.name))
-        msg = "--l2-strength must be given for a study of fits that take no Newton steps, got none (dpci plan has one)"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            "--l2-strength must be given for a study of fits that take no Newton steps, got none (dpci plan has one)"
+        )
     return steps
 
 
@@ -289,6 +290,5 @@ def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: in
     if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
         what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
-        msg = f"{what} requires files, because tables are read several times, got {name}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} requires files, because tables are read several times, got {name}")
     return chunk_rows is not None or is_private

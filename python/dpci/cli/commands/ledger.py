@@ -80,11 +80,9 @@ def create(
 ) -> None:
     """Create a ledger with this total; an existing file is not changed."""
     if file.exists():
-        msg = f"a new ledger must have a new file, got {str(file)!r}, which exists"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a new ledger must have a new file, got {str(file)!r}, which exists")
     if not file.parent.is_dir():
-        msg = f"a new ledger must be in a folder that exists, got {str(file)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a new ledger must be in a folder that exists, got {str(file)!r}")
     relation: Any = neighbors
     kind: Any = errors
     total = parse_budget(epsilon, delta, rho)

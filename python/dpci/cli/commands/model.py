@@ -113,11 +113,9 @@ def predict(
     )
     probabilities = fitted.probabilities if proba else ()
     if overlap := {"prediction", "probability", *probabilities} & set(kept):
-        msg = f"--keep must not name a column that the output has already, got --keep {min(overlap)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--keep must not name a column that the output has already, got --keep {min(overlap)}")
     if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
-        msg = f"--keep must name each column once, got --keep {repeated[0]} twice"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--keep must name each column once, got --keep {repeated[0]} twice")
     rows = TableRows(files=tables, schema=description, form=form.read(), **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
     shown = output is None and sys.stdout.isatty()
@@ -206,8 +204,7 @@ def report(
         write_officer_report(read_saved_result(model), output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
     if output is None and title is not None:
-        msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--title requires --output, because it is the heading of the page, got --title {title!r}")
     shown = read_whole(model)
     _check_view(shown, view)
     if output is not None:
@@ -260,11 +257,13 @@ def compare(
 def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # noqa: FBT001  # private
     """Refuse options of the page with --officer, and those of --officer without it."""
     if officer and shown:
-        msg = "--officer takes no --title, --json, --full, --simultaneous, --without-ridge or --units, got one of them"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            "--officer takes no --title, --json, --full, --simultaneous, --without-ridge or --units, got one of them"
+        )
     if held and not officer:
-        msg = "--ledger, --schema and --formula require --officer, which compares the file with them, got none"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            "--ledger, --schema and --formula require --officer, which compares the file with them, got none"
+        )
 
 
 def _check_view(shown: Shown, view: View) -> None:
@@ -273,8 +272,7 @@ def _check_view(shown: Shown, view: View) -> None:
     for name, value in vars(view).items():
         if name not in shown.options and value != getattr(View(), name):
             option = options_of.get(name, f"--{name}")
-            msg = f"{option} must not be given for {shown.what}, got {value}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"{option} must not be given for {shown.what}, got {value}")
 
 
 def _schema_of(fitted: Shown, schema: str | None) -> Schema:
@@ -283,8 +281,7 @@ def _schema_of(fitted: Shown, schema: str | None) -> Schema:
     found, known = fitted.encoding(given), fitted.result.schema
     # The target may have another name: it need not be there.
     if given is not None and known and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
-        msg = f"--schema must have the columns of the schema in the model, got others: {schema}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"--schema must have the columns of the schema in the model, got others: {schema}")
     return found
 
 
@@ -330,8 +327,9 @@ def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequen
             try:
                 file.write(json_format.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
             except ValueError as error:
-                msg = f"--json requires finite numbers in the columns of --keep, got {document}"
-                raise InvalidInput(msg) from error
+                raise InvalidInput(
+                    f"--json requires finite numbers in the columns of --keep, got {document}"
+                ) from error
 
     return write
 

@@ -101,8 +101,7 @@ def plan(
     """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
-        msg = f"exactly one of --schema and --n-features must be given, got {given}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"exactly one of --schema and --n-features must be given, got {given}")
     options.check_formula(schema, formula)
     unit = UnitOptions(persons=persons, max_rows=max_rows, weight_bound=weight_bound, weight_total=weight_total)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
@@ -133,8 +132,7 @@ def plan(
     description: Schema | PartialSchema | None = None
     if schema is None:
         if model.rows == "blocks":
-            msg = "--rows blocks requires --schema, which bounds each column, got --n-features"
-            raise InvalidInput(msg)
+            raise InvalidInput("--rows blocks requires --schema, which bounds each column, got --n-features")
         n_columns = cast("int", n_features)
     else:
         description, domain = in_any_rows(find_any_schema(schema, None, formula), model.rows)
@@ -146,8 +144,7 @@ def plan(
     if assumed and not (model.loss == "squared" and model.radius is None and like is None):
         name, value = next(iter(assumed.items()))
         option = "--" + name.replace("_", "-")
-        msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{option} must be given with --loss squared, without --radius and --like, got {value}")
     found: Plan | NewtonPlan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,

@@ -56,8 +56,7 @@ def regress(
     ridge = parse_ridge(l2_strength)
     tables = find_tables(files)
     if any(is_stream(table) for table in tables):
-        msg = "tables must be files, because they are read several times, got the standard input (-)"
-        raise InvalidInput(msg)
+        raise InvalidInput("tables must be files, because they are read several times, got the standard input (-)")
     delivery.check(tables, schema)
     paying = delivery.payer()
     is_private = paying is not None and paying.errors == "private"

@@ -67,8 +67,9 @@ def schema(
     in_parts = read_in_passes(tables, paying, chunk_rows)
     description = find_any_schema(schema, target, formula)
     if not isinstance(description, PartialSchema):
-        msg = f'--schema must have a column of the kind "unbounded", whose bounds are released, got none in {schema!r}'
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f'--schema must have a column of the kind "unbounded", whose bounds are released, got none in {schema!r}'
+        )
     unit = UnitOptions(persons=persons, max_rows=max_rows)
     unit.check(description.blank)
     rows = TableRows(files=tables, schema=description.blank, form=form.read(), **options.given(chunk_rows=chunk_rows))

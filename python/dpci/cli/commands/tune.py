@@ -80,8 +80,9 @@ def tune(
     delivery.check(tables, schema)
     paying = delivery.payer()
     if paying is not None and paying.errors == "private":
-        msg = "--ledger must have detailed errors for dpci tune, which reads the table first, got errors='private'"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            "--ledger must have detailed errors for dpci tune, which reads the table first, got errors='private'"
+        )
     keywords: dict[str, Any]
     if asks_several(model, classes):
         description = several_schema(schema, target, formula, classes)
@@ -120,8 +121,9 @@ def parse_candidate(text: str, mechanism: object = None) -> dict[str, Any]:
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name or name in found:
-            msg = f"--candidate must be NAME=VALUE, several separated by commas, each name once, got {text!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(
+                f"--candidate must be NAME=VALUE, several separated by commas, each name once, got {text!r}"
+            )
         if name == "loss":
             found[name] = parse_loss(value)
         elif name in _TEXT:
