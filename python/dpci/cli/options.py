@@ -49,12 +49,14 @@ def schemas(incomplete: str) -> list[str]:
     return completes(*schema_names())(incomplete)
 
 
-def _option(group: str, help_text: str, *names: str, completed_by: Callable[[str], list[str]] | None = None) -> Any:  # noqa: ANN401  # as typer has it
+def option(group: str, help_text: str, *names: str, completed_by: Callable[[str], list[str]] | None = None) -> Any:  # noqa: ANN401  # as typer has it
+    """Return an option in a group of the help."""
     return typer.Option(*names, help=help_text, rich_help_panel=group, autocompletion=completed_by)
 
 
-def _one_of(group: str, help_text: str, *words: str, names: tuple[str, ...] = ()) -> Any:  # noqa: ANN401  # as above
-    return _option(group, help_text, *names, completed_by=completes(*words))
+def one_of(group: str, help_text: str, *words: str, names: tuple[str, ...] = ()) -> Any:  # noqa: ANN401  # as above
+    """Return an option whose words a shell completes."""
+    return option(group, help_text, *names, completed_by=completes(*words))
 
 
 Tables = Annotated[
@@ -70,51 +72,51 @@ TableFiles = Annotated[
 ]
 SchemaText = Annotated[
     str,
-    _option(INPUT, "Schema (.toml, .json), also without bounds, or the name of a packaged one.", completed_by=schemas),
+    option(INPUT, "Schema (.toml, .json), also without bounds, or the name of a packaged one.", completed_by=schemas),
 ]
 FullSchema = Annotated[
     str,
-    _option(INPUT, "Schema with all bounds (.toml, .json), or a packaged one.", "--schema", completed_by=schemas),
+    option(INPUT, "Schema with all bounds (.toml, .json), or a packaged one.", "--schema", completed_by=schemas),
 ]
 SchemaWithGaps = Annotated[
-    str, _option(INPUT, 'File of a schema with columns of the kind "unbounded" (.toml, .json).', "--schema")
+    str, option(INPUT, 'File of a schema with columns of the kind "unbounded" (.toml, .json).', "--schema")
 ]
 OptionalSchema = Annotated[
     str | None,
-    _option(INPUT, "Schema as for fit. A public data set has its own, if none is given.", completed_by=schemas),
+    option(INPUT, "Schema as for fit. A public data set has its own, if none is given.", completed_by=schemas),
 ]
 ModelSchema = Annotated[
     str | None,
-    _option(INPUT, "Schema as for fit. A model that was fitted with a schema holds it.", completed_by=schemas),
+    option(INPUT, "Schema as for fit. A model that was fitted with a schema holds it.", completed_by=schemas),
 ]
 Formula = Annotated[
     str | None,
-    _option(INPUT, "Model of the columns of the schema, such as 'ill ~ age*sex + C(ward)' (see the page on schemas)."),
+    option(INPUT, "Model of the columns of the schema, such as 'ill ~ age*sex + C(ward)' (see the page on schemas)."),
 ]
-Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
-Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
-Decimal = Annotated[str, _one_of(INPUT, "Decimal mark of numbers in a CSV file.", ".", ",")]
+Target = Annotated[str | None, option(INPUT, "Column to predict, if its name differs from the schema's.")]
+Delimiter = Annotated[str, option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
+Decimal = Annotated[str, one_of(INPUT, "Decimal mark of numbers in a CSV file.", ".", ",")]
 Encoding = Annotated[
     str,
-    _one_of(INPUT, "Encoding of a CSV file, such as latin-1 or cp1252.", "utf-8", "latin-1", "cp1252", "utf-16"),
+    one_of(INPUT, "Encoding of a CSV file, such as latin-1 or cp1252.", "utf-8", "latin-1", "cp1252", "utf-16"),
 ]
-Quote = Annotated[str, _one_of(INPUT, f"Character around fields of a CSV file; {NO_QUOTE}: there is none.", NO_QUOTE)]
-Sheet = Annotated[str | None, _option(INPUT, "Sheet of a workbook. Default: the only one.")]
-ChunkRows = Annotated[int | None, _option(INPUT, "Number of rows read at a time.")]
+Quote = Annotated[str, one_of(INPUT, f"Character around fields of a CSV file; {NO_QUOTE}: there is none.", NO_QUOTE)]
+Sheet = Annotated[str | None, option(INPUT, "Sheet of a workbook. Default: the only one.")]
+ChunkRows = Annotated[int | None, option(INPUT, "Number of rows read at a time.")]
 
-Epsilon = Annotated[float | None, _option(BUDGET, "Budget: pure DP, or with --delta approximate DP.")]
-Delta = Annotated[float | None, _option(BUDGET, "Budget: approximate DP, together with --epsilon.")]
-Rho = Annotated[float | None, _option(BUDGET, "Budget: zero-concentrated DP, instead of --epsilon.")]
+Epsilon = Annotated[float | None, option(BUDGET, "Budget: pure DP, or with --delta approximate DP.")]
+Delta = Annotated[float | None, option(BUDGET, "Budget: approximate DP, together with --epsilon.")]
+Rho = Annotated[float | None, option(BUDGET, "Budget: zero-concentrated DP, instead of --epsilon.")]
 Split = Annotated[
-    str | None, _option(BUDGET, "Shares of the budget for coefficients, Hessian, gradient covariance: a,b,c.")
+    str | None, option(BUDGET, "Shares of the budget for coefficients, Hessian, gradient covariance: a,b,c.")
 ]
 BoundsShare = Annotated[
     float | None,
-    _option(BUDGET, "Share for the bounds that the schema lacks, from 0 to 1. Default: by a public rule."),
+    option(BUDGET, "Share for the bounds that the schema lacks, from 0 to 1. Default: by a public rule."),
 ]
 Neighbors = Annotated[
     str | None,
-    _one_of(
+    one_of(
         BUDGET,
         "Neighbouring relation: replace_one, or add_remove together with --n-public.",
         "replace_one",
@@ -123,28 +125,26 @@ Neighbors = Annotated[
 ]
 Persons = Annotated[
     str | None,
-    _option(BUDGET, "Column of ids: protect persons, who may have several rows."),
+    option(BUDGET, "Column of ids: protect persons, who may have several rows."),
 ]
 PlannedPersons = Annotated[
-    str | None, _option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
+    str | None, option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
 ]
 MaxRows = Annotated[
     int | None,
-    _option(BUDGET, "With --persons: number of rows that count for each person at most, the first ones. Default: all."),
+    option(BUDGET, "With --persons: number of rows that count for each person at most, the first ones. Default: all."),
 ]
 Weights = Annotated[
     str | None,
-    _option(BUDGET, "Column of weights of the rows; requires --weight-bound."),
+    option(BUDGET, "Column of weights of the rows; requires --weight-bound."),
 ]
-WeightBound = Annotated[
-    float | None, _option(BUDGET, "Public bound on the weight of any row. The noise grows with it.")
-]
+WeightBound = Annotated[float | None, option(BUDGET, "Public bound on the weight of any row. The noise grows with it.")]
 WeightTotal = Annotated[
-    float | None, _option(BUDGET, "Public number that divides weighted sums, instead of the number of records.")
+    float | None, option(BUDGET, "Public number that divides weighted sums, instead of the number of records.")
 ]
-NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
+NPublic = Annotated[int | None, option(BUDGET, "Public number of records under add_remove.")]
 
-Mu = Annotated[float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")]
+Mu = Annotated[float | None, option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")]
 
 _PRIVATE = "private: the least strength that the noise allows"
 RidgeText = Annotated[
@@ -159,10 +159,10 @@ PlannedRidge = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
-CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
+CandidateStrength = Annotated[float | None, option(MODEL, "Lambda of the candidates that name none.")]
 L2Strength = Annotated[
     float | None,
-    _option(
+    option(
         MODEL,
         "Lambda, the strength of a ridge. Default: none for Newton steps, otherwise what public values recommend "
         "(coverage needs one).",
@@ -170,11 +170,11 @@ L2Strength = Annotated[
 ]
 LossText = Annotated[
     str | None,
-    _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),
+    one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),
 ]
 ClassesText = Annotated[
     str | None,
-    _option(
+    option(
         MODEL,
         "With --loss multinomial: the public classes a,b,c of the target, the reference first. Default: the schema's.",
         "--classes",
@@ -182,17 +182,17 @@ ClassesText = Annotated[
 ]
 Radius = Annotated[
     float | None,
-    _option(
+    option(
         MODEL,
         "Bound on the norm of the parameters; without it, fit takes a moment matrix for the squared loss.",
     ),
 ]
-PerturbedMechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
-Mechanism = Annotated[str | None, _one_of(MODEL, "newton, objective or output.", "newton", "objective", "output")]
-OnViolation = Annotated[str | None, _one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
+PerturbedMechanism = Annotated[str | None, one_of(MODEL, "objective or output.", "objective", "output")]
+Mechanism = Annotated[str | None, one_of(MODEL, "newton, objective or output.", "newton", "objective", "output")]
+OnViolation = Annotated[str | None, one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
 Rows = Annotated[
     str | None,
-    _one_of(
+    one_of(
         MODEL,
         "ball: rows of norm at most 1. blocks: each column of the schema has a bound of its own, parameters are per "
         "full range. Default: the encoding of the schema, and the domain with less noise.",
@@ -200,17 +200,17 @@ Rows = Annotated[
         "blocks",
     ),
 ]
-Intercept = Annotated[bool, _option(MODEL, "Fit an intercept.")]
-InterceptScale = Annotated[float | None, _option(MODEL, "Constant that is appended to each row for the intercept.")]
+Intercept = Annotated[bool, option(MODEL, "Fit an intercept.")]
+InterceptScale = Annotated[float | None, option(MODEL, "Constant that is appended to each row for the intercept.")]
 
-Level = Annotated[float, _option(INTERVALS, "Level of the confidence intervals.")]
+Level = Annotated[float, option(INTERVALS, "Level of the confidence intervals.")]
 Simultaneous = Annotated[
     str | None,
-    _one_of(INTERVALS, "Intervals that all cover together: bonferroni, or the shorter max_z.", "bonferroni", "max_z"),
+    one_of(INTERVALS, "Intervals that all cover together: bonferroni, or the shorter max_z.", "bonferroni", "max_z"),
 ]
 Units = Annotated[
     str,
-    _one_of(
+    one_of(
         INTERVALS,
         "table: coefficients in the units of the table. scaled: parameters of the scaled columns.",
         "table",
@@ -219,11 +219,11 @@ Units = Annotated[
 ]
 WithoutRidge = Annotated[
     bool,
-    _option(INTERVALS, "Coefficients without the ridge, where released values show them.", "--without-ridge"),
+    option(INTERVALS, "Coefficients without the ridge, where released values show them.", "--without-ridge"),
 ]
 Moments = Annotated[
     str | None,
-    _one_of(
+    one_of(
         INTERVALS,
         "Release of the matrices behind the intervals: joint, levels (with their totals), separate or none.",
         "joint",
@@ -234,7 +234,7 @@ Moments = Annotated[
 ]
 Projection = Annotated[
     str | None,
-    _one_of(
+    one_of(
         INTERVALS,
         "Projection of the released matrices: auto (default: noise_aware, or floor with --calibration paper), "
         "noise_aware, floor or cautious.",
@@ -244,28 +244,28 @@ Projection = Annotated[
         "noise_aware",
     ),
 ]
-Calibration = Annotated[str | None, _one_of(INTERVALS, "tight or paper.", "tight", "paper")]
+Calibration = Annotated[str | None, one_of(INTERVALS, "tight or paper.", "tight", "paper")]
 
 PayingLedger = Annotated[
-    Path | None, _option(BUDGET, "File of the ledger that pays for the fit; see dpci ledger create.", "--ledger")
+    Path | None, option(BUDGET, "File of the ledger that pays for the fit; see dpci ledger create.", "--ledger")
 ]
-Label = Annotated[str | None, _option(BUDGET, "Label of the entry in the ledger.")]
-Model = Annotated[Path | None, _option(OUTPUT, "Write the released model to this new file.", "--output")]
+Label = Annotated[str | None, option(BUDGET, "Label of the entry in the ledger.")]
+Model = Annotated[Path | None, option(OUTPUT, "Write the released model to this new file.", "--output")]
 ReleasedSchema = Annotated[
-    Path | None, _option(OUTPUT, "Write the released schema to this new file (.json).", "--output")
+    Path | None, option(OUTPUT, "Write the released schema to this new file (.json).", "--output")
 ]
-Plot = Annotated[Path | None, _option(OUTPUT, "Write a forest plot to this new file.", "--plot")]
-Page = Annotated[Path | None, _option(OUTPUT, "Write one self-contained HTML page to this new file.", "--page")]
-Json = Annotated[bool, _option(OUTPUT, "Print JSON; errors are JSON on stderr.", "--json")]
-Force = Annotated[bool, _option(OUTPUT, "Replace existing files.", "--force")]
+Plot = Annotated[Path | None, option(OUTPUT, "Write a forest plot to this new file.", "--plot")]
+Page = Annotated[Path | None, option(OUTPUT, "Write one self-contained HTML page to this new file.", "--page")]
+Json = Annotated[bool, option(OUTPUT, "Print JSON; errors are JSON on stderr.", "--json")]
+Force = Annotated[bool, option(OUTPUT, "Replace existing files.", "--force")]
 Quiet = Annotated[
-    bool, _option(OUTPUT, "Print no progress and no notes; warnings and errors are still printed.", "--quiet", "-q")
+    bool, option(OUTPUT, "Print no progress and no notes; warnings and errors are still printed.", "--quiet", "-q")
 ]
 Progress = Annotated[
     bool | None,
-    _option(RUNNING, "Show progress on stderr. Default: only on a terminal.", "--progress/--no-progress"),
+    option(RUNNING, "Show progress on stderr. Default: only on a terminal.", "--progress/--no-progress"),
 ]
-Threads = Annotated[int | None, _option(RUNNING, "Threads; by default all cores.")]
+Threads = Annotated[int | None, option(RUNNING, "Threads; by default all cores.")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

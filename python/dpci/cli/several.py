@@ -2,15 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
 from dpci.cli.parsing import parse_budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
-from dpci.model.plan import Plan
-from dpci.released.result import Result
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
@@ -72,24 +69,3 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             **more,
         ),
     }
-
-
-def plan_several(
-    keywords: dict[str, Any],
-    *,
-    n_samples: int,
-    n_features: int | None,
-    schema: Schema | None,
-    classes: str | None,
-    like: Result[Any] | None,
-) -> Plan:
-    """Plan a fit of several classes."""
-    labels = None if classes is None or schema is not None else labels_of(classes)
-    return multinomial.plan(
-        n_samples=n_samples,
-        n_features=n_features,
-        schema=schema,
-        classes=labels,
-        like=cast("Any", like),
-        **keywords,
-    )

@@ -7,6 +7,7 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
+from dpci.cli.options import OUTPUT, option
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.datasets.files import find, is_intact
@@ -33,13 +34,7 @@ def data(
     ] = None,
     *,
     export: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            "--output",
-            help="Write the table to this new CSV file (.csv, .csv.gz).",
-            rich_help_panel=options.OUTPUT,
-        ),
+        Path | None, option(OUTPUT, "Write the table to this new CSV file (.csv, .csv.gz).", "--export", "--output")
     ] = None,
     split: Annotated[
         str | None, typer.Option(help=("File of the data set, if it has several: train, test or all."))

@@ -14,7 +14,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import Delivery, deliver, draw, show
-from dpci.cli.options import find_any_schema, find_schema, in_any_rows, in_rows, with_options
+from dpci.cli.options import RUNNING, find_any_schema, find_schema, in_any_rows, in_rows, option, with_options
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
@@ -148,24 +148,16 @@ def coverage(
     model: options.ModelOptions,
     unit: UnitOptions,
     level: options.Level = 0.95,
-    replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
+    replicates: Annotated[int, option(RUNNING, "Replicates with intervals.")] = 1000,
     variability: Annotated[
         int | None,
-        typer.Option(
-            help=(
-                "Number of replicates for the variability lengths; 0 for none. Default: 10,000, or 1,000 of Newton "
-                "steps."
-            ),
-            rich_help_panel=options.RUNNING,
+        option(
+            RUNNING,
+            "Number of replicates for the variability lengths; 0 for none. Default: 10,000, or 1,000 of Newton steps.",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed that determines every number of the study.", rich_help_panel=options.RUNNING)
-    ] = 0,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File (.npz) from which a killed run resumes.", rich_help_panel=options.RUNNING),
-    ] = None,
+    seed: Annotated[int, option(RUNNING, "Seed that determines every number of the study.")] = 0,
+    checkpoint: Annotated[Path | None, option(RUNNING, "File (.npz) from which a killed run resumes.")] = None,
     threads: options.Threads = None,
     progress: options.Progress = None,
     json: options.Json = False,

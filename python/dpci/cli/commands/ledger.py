@@ -7,6 +7,7 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, ExampleGroup, app, note
+from dpci.cli.options import BUDGET, OUTPUT, one_of, option
 from dpci.cli.output import check_new, ledger_files, new_file
 from dpci.cli.parsing import parse_budget
 from dpci.errors import InvalidInput
@@ -54,27 +55,19 @@ def create(
     delta: options.Delta = None,
     rho: options.Rho = None,
     neighbors: Annotated[
-        str,
-        typer.Option(
-            help="replace_one or add_remove.",
-            rich_help_panel=options.BUDGET,
-            autocompletion=options.completes("replace_one", "add_remove"),
-        ),
+        str, one_of(BUDGET, "replace_one or add_remove.", "replace_one", "add_remove")
     ] = "replace_one",
     errors: Annotated[
         str,
-        typer.Option(
-            help="detailed or private. With private, a failed release gives no reason, and its budget stays spent.",
-            rich_help_panel=options.BUDGET,
-            autocompletion=options.completes("detailed", "private"),
+        one_of(
+            BUDGET,
+            "detailed or private. With private, a failed release gives no reason, and its budget stays spent.",
+            "detailed",
+            "private",
         ),
     ] = "detailed",
     n_public: Annotated[
-        int | None,
-        typer.Option(
-            help="Value of --n-public for all fits; required for --errors private with add_remove.",
-            rich_help_panel=options.BUDGET,
-        ),
+        int | None, option(BUDGET, "Value of --n-public for all fits; required for --errors private with add_remove.")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -101,10 +94,7 @@ def show(file: File, *, json: options.Json = False) -> None:
 def export(
     file: File,
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write to this new file instead of stdout.", rich_help_panel=options.OUTPUT),
-    ] = None,
+    output: Annotated[Path | None, option(OUTPUT, "Write to this new file instead of stdout.")] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:

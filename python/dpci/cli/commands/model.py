@@ -17,7 +17,7 @@ from dpci.base.validation import composed
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
-from dpci.cli.options import find_schema, schema_files
+from dpci.cli.options import INPUT, INTERVALS, OUTPUT, find_schema, option, schema_files
 from dpci.cli.output import PAGES, TEXTS, check_form, check_new, check_text, new_file
 from dpci.cli.rows import TableRows
 from dpci.cli.saved import read_model, read_saved_result, read_whole
@@ -71,30 +71,20 @@ def predict(
     chunk_rows: options.ChunkRows = None,
     proba: Annotated[
         bool,
-        typer.Option(
+        option(
+            OUTPUT,
+            "Add the probability of the positive class, or of each of several (logistic losses only).",
             "--proba",
-            help="Add the probability of the positive class, or of each of several (logistic losses only).",
-            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Column to copy next to the predictions; may be repeated.", rich_help_panel=options.OUTPUT),
+        list[str] | None, option(OUTPUT, "Column to copy next to the predictions; may be repeated.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write to this new file (compressed if its name ends in .gz) instead of stdout.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        Path | None, option(OUTPUT, "Write to this new file (compressed if its name ends in .gz) instead of stdout.")
     ] = None,
     force: options.Force = False,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Write one JSON object for each row instead of CSV.", rich_help_panel=options.OUTPUT
-        ),
-    ] = False,
+    json: Annotated[bool, option(OUTPUT, "Write one JSON object for each row instead of CSV.", "--json")] = False,
     quiet: options.Quiet = False,
     progress: options.Progress = None,
 ) -> None:
@@ -144,40 +134,31 @@ def report(
     units: options.Units = "table",
     full: Annotated[
         bool,
-        typer.Option(
+        option(
+            OUTPUT,
+            "Add intervals of odds or rate ratios, released bounds, every step, and what the intervals assume.",
             "--full",
-            help="Add intervals of odds or rate ratios, released bounds, every step, and what the intervals assume.",
-            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
-    title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
+    title: Annotated[str | None, option(OUTPUT, "Heading of the page.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Write one self-contained HTML page to this new file; with --officer HTML (.html) or Markdown (.md).",
-            rich_help_panel=options.OUTPUT,
+        option(
+            OUTPUT,
+            "Write one self-contained HTML page to this new file; with --officer HTML (.html) or Markdown (.md).",
         ),
     ] = None,
     officer: Annotated[
         bool,
-        typer.Option(
+        option(
+            OUTPUT,
+            "The report for approval, with a checklist to sign; printed as Markdown without --output.",
             "--officer",
-            help="The report for approval, with a checklist to sign; printed as Markdown without --output.",
-            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="With --officer: the ledger that paid, to compare with.", rich_help_panel=options.INPUT),
-    ] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option(help="With --officer: the agreed schema.", rich_help_panel=options.INPUT),
-    ] = None,
-    formula: Annotated[
-        str | None,
-        typer.Option(help="With --schema: the agreed formula, as for fit.", rich_help_panel=options.INPUT),
-    ] = None,
+    ledger: Annotated[Path | None, option(INPUT, "With --officer: the ledger that paid, to compare with.")] = None,
+    schema: Annotated[str | None, option(INPUT, "With --officer: the agreed schema.")] = None,
+    formula: Annotated[str | None, option(INPUT, "With --schema: the agreed formula, as for fit.")] = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -220,15 +201,14 @@ def compare(
     *,
     shared_data: Annotated[
         bool,
-        typer.Option(
+        option(
+            INPUT,
+            "The two fits may share records; the lengths of the intervals are then upper bounds.",
             "--shared-data",
-            help="The two fits may share records; the lengths of the intervals are then upper bounds.",
-            rich_help_panel=options.INPUT,
         ),
     ] = False,
     contrast: Annotated[
-        list[str] | None,
-        typer.Option(help="Coefficient to compare; may be repeated. Default: all.", rich_help_panel=options.INTERVALS),
+        list[str] | None, option(INTERVALS, "Coefficient to compare; may be repeated. Default: all.")
     ] = None,
     level: options.Level = 0.95,
     without_ridge: options.WithoutRidge = False,

@@ -5,12 +5,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from dpci import multinomial
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
-from dpci.cli.options import find_any_schema, in_any_rows
+from dpci.cli.options import INPUT, INTERVALS, find_any_schema, in_any_rows, option
 from dpci.cli.rows import UnitOptions
 from dpci.cli.saved import read_saved_result
-from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
+from dpci.cli.several import asks_several, labels_of, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.model import plan as planning
 from dpci.model.newton import NewtonPlan
@@ -36,23 +37,14 @@ dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0
 @options.with_options()
 def plan(
     *,
-    n_samples: Annotated[
-        int, typer.Option(help="Public number of records, or of persons.", rich_help_panel=options.INPUT)
-    ],
+    n_samples: Annotated[int, option(INPUT, "Public number of records, or of persons.")],
     schema: Annotated[
         str | None,
-        typer.Option(
-            help="Schema as for fit; the plan uses its columns and their bounds.",
-            rich_help_panel=options.INPUT,
-            autocompletion=options.schemas,
-        ),
+        option(INPUT, "Schema as for fit; the plan uses its columns and their bounds.", completed_by=options.schemas),
     ] = None,
     formula: options.Formula = None,
     n_features: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of columns without the intercept, instead of --schema.", rich_help_panel=options.INPUT
-        ),
+        int | None, option(INPUT, "Number of columns without the intercept, instead of --schema.")
     ] = None,
     like: Annotated[
         Path | None,
@@ -64,16 +56,15 @@ def plan(
     ] = None,
     target_std_dev: Annotated[
         float | None,
-        typer.Option(
-            help="For a linear regression: assumed standard deviation of the target. Default: uniform in its bounds.",
-            rich_help_panel=options.INPUT,
+        option(
+            INPUT, "For a linear regression: assumed standard deviation of the target. Default: uniform in its bounds."
         ),
     ] = None,
     r_squared: Annotated[
         float | None,
-        typer.Option(
-            help="For a linear regression: assumed part of the target's variance that the columns explain. Default: .5",
-            rich_help_panel=options.INPUT,
+        option(
+            INPUT,
+            "For a linear regression: assumed part of the target's variance that the columns explain. Default: .5",
         ),
     ] = None,
     model: options.PlanOptions,
@@ -85,12 +76,7 @@ def plan(
     weight_bound: options.WeightBound = None,
     weight_total: options.WeightTotal = None,
     without_ridge: Annotated[
-        bool,
-        typer.Option(
-            "--without-ridge",
-            help="Recommend a lambda for coefficients without the ridge.",
-            rich_help_panel=options.INTERVALS,
-        ),
+        bool, option(INTERVALS, "Recommend a lambda for coefficients without the ridge.", "--without-ridge")
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -107,24 +93,15 @@ def plan(
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     earlier: Any = None if like is None else shown_of(read_saved_result(like)).earlier()
     if asks_several(model, classes):
-        unused = {
-            "mu": model.mu,
-            **assumed,
-            "without_ridge": without_ridge or None,
-        }
+        unused = {"mu": model.mu, **assumed, "without_ridge": without_ridge or None}
         described = None if schema is None else several_schema(schema, None, formula, classes)
-        several = plan_several(
-            several_keywords(
-                model,
-                unused,
-                neighbors=neighbors,
-                **unit.planned(described),
-            ),
+        several = multinomial.plan(
             n_samples=n_samples,
             n_features=n_features,
             schema=described,
-            classes=classes,
+            classes=None if classes is None or described is not None else labels_of(classes),
             like=earlier,
+            **several_keywords(model, unused, neighbors=neighbors, **unit.planned(described)),
         )
         _show_plan(several, json=json)
         return

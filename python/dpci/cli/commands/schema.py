@@ -1,5 +1,7 @@
 """The command ``schema``: releases the bounds that a schema lacks, from a table."""
 
+from dataclasses import dataclass
+
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.commands.fit import read_in_passes
@@ -18,8 +20,15 @@ dpci schema people.csv --schema gaps.toml --epsilon 1 --ledger people.ledger --j
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class SchemaDelivery(Delivery):
+    """The options of a command that releases a schema."""
+
+    output: options.ReleasedSchema = None
+
+
 @app.command(cls=Command, epilog=_EXAMPLES)
-@options.with_options()
+@options.with_options(without=("weights", "weight_bound", "weight_total", "plot", "page"))
 def schema(
     files: options.Tables,
     *,
@@ -33,16 +42,8 @@ def schema(
     rho: options.Rho = None,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
-    persons: options.Persons = None,
-    max_rows: options.MaxRows = None,
-    ledger: options.PayingLedger = None,
-    label: options.Label = None,
-    output: options.ReleasedSchema = None,
-    force: options.Force = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-    progress: options.Progress = None,
-    threads: options.Threads = None,
+    unit: UnitOptions,
+    delivery: SchemaDelivery,
 ) -> None:
     """Release the bounds that a schema lacks.
 
@@ -52,16 +53,6 @@ def schema(
     # Whatever can be refused is refused before budget is spent.
     budget = parse_budget(epsilon, delta, rho)
     tables = find_tables(files)
-    delivery = Delivery(
-        ledger=ledger,
-        label=label,
-        output=output,
-        force=force,
-        json=json,
-        quiet=quiet,
-        progress=progress,
-        threads=threads,
-    )
     delivery.check(tables, schema)
     paying = delivery.payer()
     in_parts = read_in_passes(tables, paying, chunk_rows)
@@ -70,7 +61,6 @@ def schema(
         raise InvalidInput(
             f'--schema must have a column of the kind "unbounded", whose bounds are released, got none in {schema!r}'
         )
-    unit = UnitOptions(persons=persons, max_rows=max_rows)
     unit.check(description.blank)
     rows = TableRows(files=tables, schema=description.blank, form=form.read(), **options.given(chunk_rows=chunk_rows))
     shown = delivery.shows_progress(is_private=paying is not None and paying.errors == "private")
@@ -82,6 +72,6 @@ def schema(
         persons=beside["persons"],
         neighbors=options.relation(neighbors, n_public),
         ledger=paying,
-        n_threads=threads,
+        n_threads=delivery.threads,
     )
     deliver(result, delivery, options.view())

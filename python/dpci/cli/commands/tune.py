@@ -3,13 +3,11 @@
 import math
 from typing import Annotated, Any
 
-import typer
-
 from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
-from dpci.cli.options import CommonOptions, find_schema, in_rows, with_options
+from dpci.cli.options import BUDGET, MODEL, CommonOptions, find_schema, in_rows, one_of, option, with_options
 from dpci.cli.parsing import numbers, parse_loss
 from dpci.cli.rows import TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
@@ -38,29 +36,25 @@ def tune(
     form: options.FormatOptions,
     candidate: Annotated[
         list[str],
-        typer.Option(
-            help="Candidate, such as l2_strength=0.01 or l2_strength=0.1,radius=2; repeat the option for each. "
+        option(
+            MODEL,
+            "Candidate, such as l2_strength=0.01 or l2_strength=0.1,radius=2; repeat the option for each. "
             "Candidates must be public: do not choose them by looking at the data.",
-            rich_help_panel=options.MODEL,
         ),
     ],
     method: Annotated[
         str,
-        typer.Option(
-            help="repeat: the best of a random number of private runs. chunks: each candidate is fitted to its own "
+        one_of(
+            MODEL,
+            "repeat: the best of a random number of private runs. chunks: each candidate is fitted to its own "
             "part of the rows.",
-            rich_help_panel=options.MODEL,
-            autocompletion=options.completes("repeat", "chunks"),
+            "repeat",
+            "chunks",
         ),
     ] = "repeat",
-    selection_share: Annotated[
-        float, typer.Option(help="Share of the budget for the choice.", rich_help_panel=options.BUDGET)
-    ] = 0.5,
+    selection_share: Annotated[float, option(BUDGET, "Share of the budget for the choice.")] = 0.5,
     validation_radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Radius of the ball in which candidates without a radius are compared.", rich_help_panel=options.MODEL
-        ),
+        float | None, option(MODEL, "Radius of the ball in which candidates without a radius are compared.")
     ] = None,
     model: CommonOptions,
     classes: options.ClassesText = None,

@@ -13,6 +13,7 @@ from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
+from dpci.cli.options import INPUT, option
 from dpci.cli.saved import read_saved_result
 from dpci.errors import DpciError
 
@@ -28,9 +29,7 @@ dpci verify tuned.json
 def verify(
     model: Model,
     *,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that paid for the model.", rich_help_panel=options.INPUT)
-    ] = None,
+    ledger: Annotated[Path | None, option(INPUT, "Ledger that paid for the model.")] = None,
     schema: options.ModelSchema = None,
     formula: options.Formula = None,
     json: options.Json = False,
