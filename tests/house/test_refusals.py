@@ -203,6 +203,7 @@ SITES = {
     },
     "schema/saved": {
         "fields_of": (2, ()),
+        "described_by": (1, ()),
         "build": (2, ()),
         "read_file": (3, ()),
         "_build_column": (1, ()),
@@ -213,14 +214,12 @@ SITES = {
         "Schema.__post_init__": (7, ()),
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
-        "Schema.from_dict": (1, ()),
         "RawTable.shape": (2, ("table_columns",)),
         "_read_table": (1, ()),
     },
     "schema/partial": {
         "PartialSchema.__post_init__": (3, ()),
         "PartialSchema.numbers": (1, ("schema_value",)),
-        "PartialSchema.from_dict": (1, ()),
     },
     "schema/terms": {
         "Power.__post_init__": (1, ()),

@@ -123,24 +123,11 @@ def check_table(
 
 def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a column does to its values; bounds and lists that nobody knows yet change none."""
-    if isinstance(column, UnboundedColumn):
-        lower, upper = column.range or (-math.inf, math.inf)
-        stands = "replaced by the middle of the bounds" if column.missing == "middle" else "error"
-        yield from _numbers(column.name, values, lower, upper, outside="range", missing=stands, since=column.since)
+    if isinstance(column, NumericColumn | UnboundedColumn):
+        yield from _numbers(column, values)
         return
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
-    if isinstance(column, NumericColumn):
-        yield from _numbers(
-            column.name,
-            values,
-            column.lower,
-            column.upper,
-            outside=column.outside,
-            missing=column.missing,
-            since=column.since,
-        )
-        return
     labels = _counted(values)
     if column.missing is not None:
         cells = as_cells(values)
@@ -158,11 +145,8 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
 
 def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a target does to its values."""
-    if isinstance(target, UnboundedTarget):
-        yield from check_column(target.as_column(), values)
-        return
-    if isinstance(target, NumericTarget):
-        yield from _numbers(target.column, values, target.lower, target.upper, outside="clip", missing="error")
+    if isinstance(target, NumericTarget | UnboundedTarget):
+        yield from _numbers(target.as_column(), values)
         return
     labels = _counted(values)
     unknown = {label: count for label, count in labels.items() if label not in target.known}
@@ -204,26 +188,21 @@ def check_products(names: tuple[str, ...], parts: tuple[Part, ...], rows: NDArra
             yield Finding(name, "0 in every row", 0, refused=False)
 
 
-def _numbers(
-    name: str,
-    values: NDArray[Any],
-    lower: float,
-    upper: float,
-    *,
-    outside: str,
-    missing: float | str,
-    since: str = "",
-) -> Iterator[Finding]:
-    numbers = days_since(since, values) if since else as_floats(values)
+def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> Iterator[Finding]:
+    name, missing = column.name, column.missing
+    numbers = days_since(column.since, values) if column.since else as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
-    is_refused = missing == "error"
-    done = "refused" if is_refused else missing if isinstance(missing, str) else f"replaced by {missing:g}"
-    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=is_refused)
-    what = "not a date" if since else "not a finite number"
+    done = "replaced by the middle of the bounds" if missing == "middle" else "refused"
+    done = done if isinstance(missing, str) else f"replaced by {missing:g}"
+    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error")
+    what = "not a date" if column.since else "not a finite number"
     yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True)
-    refused = outside == "error"
-    done = {"error": "refused", "range": "counts as the end of the range"}.get(outside, "moved to the bound")
+    if isinstance(column, UnboundedColumn):
+        (lower, upper), refused, done = column.range or (-math.inf, math.inf), False, "counts as the end of the range"
+    else:
+        lower, upper, refused = column.lower, column.upper, column.outside == "error"
+        done = "refused" if refused else "moved to the bound"
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
         counted = _counted(values[beyond & valid])
         yield from _some(name, f"{what}: {done}", counted, refused=refused)

@@ -542,7 +542,7 @@ class NumericTarget:
     @property
     def scaling(self) -> tuple[float, float]:
         """``(offset, slope)``: what `encode` gives is offset + slope * value."""
-        offset, slope = NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale).scaling
+        offset, slope = self.as_column().scaling
         return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
@@ -550,10 +550,13 @@ class NumericTarget:
         _take_bounds(self, self.column)
         _check_choice(self.column, "scale", self.scale, Scale)
 
+    def as_column(self) -> NumericColumn:
+        """Return the same as a column."""
+        return NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale)
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) scaled targets."""
-        column = NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale)
-        return column.encode(values)[:, 0]
+        return self.as_column().encode(values)[:, 0]
 
     def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scaled numbers in the unit of the column; nothing is clipped."""

@@ -1,6 +1,7 @@
 """The columns of a schema as a document: bounds, categories, units and the reasons why they are public."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from dpci.schema.columns import (
     CategoricalColumn,
@@ -15,20 +16,21 @@ from dpci.schema.columns import (
     UnboundedTarget,
     UnlistedColumn,
 )
+from dpci.schema.formula import formula_text
 from dpci.shown.document import Document, Table
 
 _TO_RELEASE = "to be released"
 
 
-def document_of(
-    columns: tuple[Column | Gap, ...], target: Target | UnboundedTarget, *, title: str, formula: str, persons: str
-) -> Document:
-    """Return a table with a row for each column, the target last."""
-    rows = [[part.name, *_cells(part)] for part in columns]
+def document_of(schema: Any, kind: str) -> Document:  # noqa: ANN401  # a Schema, with gaps or without
+    """Return a table with a row for each column, the target last; ``kind`` is the title of a schema without a name."""
+    target, terms = schema.target, schema.terms
+    rows = [[part.name, *_cells(part)] for part in schema.columns]
     rows.append([f"{target.column} (target)", *_cells(target)])
-    facts = [("formula", formula), ("persons", persons)]
-    caption = "; ".join(f"{name}: {value}" for name, value in facts if value)
-    return Document(title=title, parts=[Table(["column", "values", "unit", "source"], rows, caption, of_words=True)])
+    formula = formula_text(target.column, terms, intercept=schema.intercept) if terms else ""
+    caption = "; ".join(f"{n}: {value}" for n, value in (("formula", formula), ("persons", schema.persons)) if value)
+    table = Table(["column", "values", "unit", "source"], rows, caption, of_words=True)
+    return Document(title=schema.title or schema.name or kind, parts=[table])
 
 
 def _cells(part: Column | Gap | Target | UnboundedTarget) -> Iterator[str]:

@@ -16,8 +16,7 @@ from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of, in_all_columns
 from dpci.schema.check import SchemaCheck, check_table
 from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
-from dpci.schema.formula import formula_text
-from dpci.schema.saved import build, fields_of, plain, plain_column, read_file
+from dpci.schema.saved import described_by, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema, Table
 from dpci.schema.terms import Spline, Term
 from dpci.shown.displayed import Displayed
@@ -192,9 +191,7 @@ class PartialSchema(Displayed):
     def _document(self) -> Document:
         from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
 
-        formula = formula_text(self.target.column, self.terms, intercept=self.intercept) if self.terms else ""
-        title = self.title or self.name or "Schema with gaps"
-        return document_of(self.columns, self.target, title=title, formula=formula, persons=self.persons)
+        return document_of(self, "Schema with gaps")
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
@@ -208,14 +205,8 @@ class PartialSchema(Displayed):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "PartialSchema":
         """Return the schema of a dictionary as TOML or JSON gives it; see docs/released_bounds.md for the layout."""
-        fields = fields_of(description)
-        formula = fields.pop("formula", None)
-        found = build(cls, "a schema", fields)
-        if formula is None:
-            return found
-        if found.terms or not found.intercept:
-            raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
-        return cls.from_formula(formula, found)
+        found: PartialSchema = described_by(cls, description)
+        return found
 
     @classmethod
     def from_formula(cls, formula: str, base: "PartialSchema") -> "PartialSchema":

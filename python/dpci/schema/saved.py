@@ -61,6 +61,18 @@ def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def described_by(kind: Any, description: Mapping[str, Any]) -> Any:  # noqa: ANN401  # Schema or PartialSchema
+    """Return the schema of a dictionary as TOML or JSON gives it, with the model of its formula if it has one."""
+    fields = fields_of(description)
+    formula = fields.pop("formula", None)
+    found = build(kind, "a schema", fields)
+    if formula is None:
+        return found
+    if found.terms or not found.intercept:
+        raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
+    return kind.from_formula(formula, found)
+
+
 def build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     """Return an object of these fields, or say which of them are missing or unknown."""
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are dataclasses

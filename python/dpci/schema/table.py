@@ -32,8 +32,8 @@ from dpci.schema.design import (
     from_units,
     single_parts,
 )
-from dpci.schema.formula import formula_text, parse, target_of
-from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
+from dpci.schema.formula import parse, target_of
+from dpci.schema.saved import described_by, essential, plain, plain_column, read_file
 from dpci.schema.terms import Levels, Missing, Term, resolved
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
@@ -324,9 +324,7 @@ class Schema(Displayed):
     def _document(self) -> Document:
         from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
 
-        formula = formula_text(self.target.column, self.terms, intercept=self.intercept) if self.terms else ""
-        title = self.title or self.name or "Schema"
-        return document_of(self.columns, self.target, title=title, formula=formula, persons=self.persons)
+        return document_of(self, "Schema")
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
@@ -393,14 +391,8 @@ class Schema(Displayed):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """Return the schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
-        fields = fields_of(description)
-        formula = fields.pop("formula", None)
-        schema = build(cls, "a schema", fields)
-        if formula is None:
-            return schema
-        if schema.terms or not schema.intercept:
-            raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
-        return cls.from_formula(formula, schema)
+        found: Schema = described_by(cls, description)
+        return found
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "Schema":
