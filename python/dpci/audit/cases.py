@@ -44,12 +44,17 @@ class WorstCase(ABC):
     first: Rows
     second: Rows
 
+    @property
     @abstractmethod
+    def spec(self) -> Any:  # noqa: ANN401  # of a mechanism of the core
+        """All public choices, calibrated."""
+
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return simulated outputs on a data set, of shape (n_runs, k); run i draws from stream i of ``seed``.
 
         A run that fails is a row of NaN.
         """
+        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     @abstractmethod
     def scores(self, outputs: _F64) -> _F64:
@@ -77,7 +82,7 @@ _NOTIONS = {"pure": "pure", "zcdp": "zCDP", "approx": "(ε, δ)"}
 
 @dataclass(frozen=True, kw_only=True)
 class FitCase(WorstCase):
-    """A fit: parameters and, where they are released, the noisy moments."""
+    """A fit: parameters and, where they are released, lower triangles of the noisy moments."""
 
     keywords: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,10 +96,6 @@ class FitCase(WorstCase):
         """The same, calibrated."""
         return self.settings.spec(*self.first[0].shape)
 
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Parameters, then lower triangles of the noisy matrices."""
-        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
-
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of densities; on a ball, whose sphere has none, the params along the neighbours' pull."""
         return fit_scores(self.settings, self.spec, self.first, self.second, outputs)
@@ -102,7 +103,7 @@ class FitCase(WorstCase):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCase(WorstCase):
-    """A per-instance report of one parameter; the record x = 1 is there or is not."""
+    """A per-instance report: a parameter, gradient and Hessian; the record x = 1 is there or is not."""
 
     keywords: Mapping[str, Any] = field(default_factory=dict)
     shares: tuple[float, float, float] | None = None
@@ -120,10 +121,6 @@ class ReportCase(WorstCase):
             fit, shares=self.shares, failure_probability=1e-6, simultaneous=False, bound="interpolated"
         )
 
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Parameter, gradient, Hessian."""
-        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
-
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
         scales = tuple(step.scale for step in self.spec.steps())
@@ -136,9 +133,10 @@ class ReportCase(WorstCase):
 class FunctionalCase(WorstCase):
     """The functional mechanism with one parameter, which is its own score."""
 
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Return parameters."""
-        spec = _core.FunctionalSpec(
+    @cached_property
+    def spec(self) -> _core.FunctionalSpec:
+        """All public choices, calibrated."""
+        return _core.FunctionalSpec(
             n_samples=len(self.first[0]),
             n_columns=1,
             intercept=None,
@@ -150,7 +148,6 @@ class FunctionalCase(WorstCase):
             polynomial="squared",
             budget=core_budget(self.budget),
         )
-        return _core.simulate(spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the parameter."""
@@ -159,7 +156,7 @@ class FunctionalCase(WorstCase):
 
 @dataclass(frozen=True, kw_only=True)
 class MomentMatrixCase(WorstCase):
-    """A moment matrix of two columns, without the moments of residuals."""
+    """A moment matrix of two columns, without the moments of residuals: its lower triangle."""
 
     @cached_property
     def spec(self) -> _core.MomentMatrixSpec:
@@ -174,10 +171,6 @@ class MomentMatrixCase(WorstCase):
             budget=core_budget(self.budget),
             neighbors=self.neighbors,
         )
-
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Return lower triangles."""
-        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return inner products with the difference of the neighbours: log-ratios of densities under Gaussian noise."""
@@ -196,7 +189,7 @@ class MomentMatrixCase(WorstCase):
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramCase(WorstCase):
-    """Noisy counts of the four cells of x and y in {-1, 1}."""
+    """Noisy counts of the four cells of x and y in {-1, 1}, cell by cell."""
 
     @cached_property
     def spec(self) -> _core.HistogramSpec:
@@ -211,10 +204,6 @@ class HistogramCase(WorstCase):
             neighbors=self.neighbors,
             budget=core_budget(self.budget),
         )
-
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Return counts, cell by cell."""
-        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
@@ -234,10 +223,11 @@ class TuningCase(WorstCase):
     method: Literal["repeat", "chunks"] = "repeat"
     expected_runs: float = 3.0
 
-    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
-        """Parameters of the winner."""
+    @cached_property
+    def spec(self) -> _core.TuningSpec:
+        """The candidate and the choice, calibrated."""
         settings = Settings.checked(budget=self.budget, intercept=False, **self.keywords).without_moments()
-        spec = _core.TuningSpec(
+        return _core.TuningSpec(
             [settings.spec(*self.first[0].shape)],
             loss=settings.core_loss,
             validation_radius=None,
@@ -246,7 +236,10 @@ class TuningCase(WorstCase):
             expected_runs=self.expected_runs,
             budget=core_budget(self.budget),
         )
-        return _core.simulate(spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
+
+    def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
+        """Parameters of the winner."""
+        return super().outputs(data, n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the first parameter."""

@@ -44,10 +44,16 @@ class MomentEstimator(RegressorBase):
             return result
         if source.beside.given:
             # The standard errors of a ridge that the noise chooses cannot be planned.
-            _warn_of_nothing(refusal)
+            _warn(
+                f"{refusal}; there are no coefficients, and result_ has the release "
+                "(regression.MomentMatrix.of(result_), for other regressions)"
+            )
             return result
         result = whole_regression(matrix, fit_intercept=intercept, l2_strength=PRIVATE)
-        _warn_of_ridge(refusal, result)
+        _warn(
+            f"{refusal}; the coefficients and intervals are those of the ridge regression with l2_strength='private', "
+            f"{result.l2_strength:.3g}"
+        )
         return result
 
     def _by_moments(self) -> bool:
@@ -141,19 +147,7 @@ class PrivateLinearRegression(LinearParameters, MomentEstimator):
         return tags
 
 
-def _warn_of_nothing(refusal: str) -> None:
-    message = (
-        f"{refusal}; there are no coefficients, and result_ has the release "
-        "(regression.MomentMatrix.of(result_), for other regressions)"
-    )
-    warn(MomentNoiseWarning(message, code="hidden_by_noise"))
-
-
-def _warn_of_ridge(refusal: str, result: LinearFit) -> None:
-    message = (
-        f"{refusal}; the coefficients and intervals are those of the ridge regression with l2_strength='private', "
-        f"{result.l2_strength:.3g}"
-    )
+def _warn(message: str) -> None:
     warn(MomentNoiseWarning(message, code="hidden_by_noise"))
 
 

@@ -9,13 +9,7 @@ from scipy import special
 from sklearn.utils.multiclass import check_classification_targets
 
 from dpci.data.arrays import Table
-from dpci.data.labels import (
-    Label,
-    check_several_classes,
-    label_array,
-    several_read_off,
-    warn_of_inferred,
-)
+from dpci.data.labels import Label, check_several_classes, label_array, several_read_off, warn_of_inferred
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
