@@ -67,8 +67,7 @@ def test_equal_names_are_refused_however_they_were_typed():
 def test_numbers_that_overflow_are_found_without_a_warning(kind, size):
     read, values = saved(kind)
     for place in places(values, ("params", "gradient_cov", "hessian", "matrix")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
+        with warnings.catch_warnings(action="error", category=RuntimeWarning):
             numbers = found(values, place)
             at = (*place, 0, 0) if isinstance(numbers[0], list) else (*place, 0)
             try:

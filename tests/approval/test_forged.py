@@ -22,6 +22,7 @@ from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
 from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
 from support.approved import KINDS as KINDS_OF_ALL
+from support.commands import ran
 from support.forged import changed, failures, is_found
 from support.saved import rewritten
 
@@ -244,8 +245,7 @@ def test_no_name_of_a_file_changes_a_terminal(tmp_path, capsys):
     assert "\x1b" not in as_text(Document(parts=[Facts([("by\x1b[2J", "a\x1b[2J")])]))
     values["budget"]["notion"] = "\x1b[2J" + "x" * 100_000
     path.write_text(rewritten(values), encoding="utf-8")
-    assert main(["verify", str(path)]) == 2
-    shown = capsys.readouterr().err
+    shown = ran(capsys, "verify", path, code=2).err
     assert "\x1b" not in shown
     assert len(shown) < 5_000
 
@@ -275,8 +275,7 @@ def test_persons_are_told_apart_by_the_ledger_alone():
     # Where the schema names their column, rows are no records.
     schema = Schema(columns=COLUMNS, target=OF_CLASSES.target, persons="id")
     table = {"age": np.linspace(18, 90, 600), "ill": np.resize(["no", "yes"], 600), "id": np.arange(600) // 2}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         of_persons = dpci.fit(table, schema=schema, persons="id", budget=dpci.PureDP(1.0), l2_strength=0.5)
     values = json.loads(of_persons.to_json())
     values["persons"] = None
@@ -343,8 +342,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(arguments, tmp_path):
 def test_what_is_no_result_is_refused_on_one_line(content, command, tmp_path, capsys):
     path = tmp_path / "saved.json"
     path.write_bytes(content)
-    assert main([command, str(path)]) == 2
-    shown = capsys.readouterr().err
+    shown = ran(capsys, command, path, code=2).err
     assert shown.count("\n") == 1
     assert len(shown) < 5_000
     link = tmp_path / "link.json"

@@ -182,8 +182,7 @@ def test_what_a_record_says_can_be_found_out_twice_as_well_as_whether_it_is_ther
 
 
 def test_seeded_results_have_no_checklist():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for seeded in (
             dpci.fit(X, Y, classes=(False, True), budget=BUDGETS["pure"], l2_strength=0.2, seed=1),
             dpci.regression.release(X, REAL, budget=BUDGETS["pure"], seed=1),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli.main import main
 from support.approved import KINDS, REAL, WEIGHTS, X, Y, made
+from support.commands import ran
 from support.forged import changed, failures
 from support.keywords import assembled
 from support.saved import rewritten
@@ -81,8 +81,7 @@ def test_no_release_is_off_its_lattice(chosen):
     choices = {"budget": dpci.PureDP(3.0), "l2_strength": 0.1, **chosen}
     if "loss" not in choices:
         choices["classes"] = (False, True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for _ in range(5):
             result = dpci.fit(X, REAL if "loss" in choices else Y, **assembled(**choices))
             assert failures(result) == []
@@ -93,12 +92,10 @@ def test_what_a_seeded_file_looks_like_is_said(tmp_path, capsys):
     result = dpci.fit(X, Y, budget=dpci.PureDP(1.0), l2_strength=0.2, classes=(False, True), seed=1)
     path = tmp_path / "model.json"
     path.write_text(result.to_json())
-    assert main(["verify", str(path)]) == 1
-    assert "its noise came from a seed: NOT PRIVATE" in capsys.readouterr().out
+    assert "its noise came from a seed: NOT PRIVATE" in ran(capsys, "verify", path, code=1).out
     values = json.loads(result.to_json())
     path.write_text(rewritten({**values, "private": True}))
-    assert main(["verify", str(path)]) == 0
-    shown = capsys.readouterr().out
+    shown = ran(capsys, "verify", path).out
     assert "not checked  that no seed was given: a seeded file looks the same once its field 'private'" in shown
     assert "not checked  that nothing else was released from these records" in shown
 

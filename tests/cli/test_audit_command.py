@@ -8,13 +8,13 @@ import pytest
 from dpci import audit
 from dpci.cli.main import main
 from dpci.errors import InvalidInput
+from support.commands import ran
 
 
 def test_table_and_json(tmp_path, capsys):
     path = tmp_path / "audit.json"
     arguments = ["audit", "--mechanism", "output", "--mechanism", "histogram", "--runs", "2000", "--seed", "1"]
-    assert main([*arguments, "--confidence", "0.999999", "--output", str(path)]) == 0
-    printed = capsys.readouterr().out
+    printed = ran(capsys, *arguments, "--confidence", "0.999999", "--output", path).out
     assert "NOT PRIVATE" in printed
     assert printed.count("not refuted") == 12
     found = json.loads(path.read_text(encoding="utf-8"))
@@ -24,14 +24,12 @@ def test_table_and_json(tmp_path, capsys):
 
 def test_a_refuted_claim_is_exit_code_one(monkeypatch, capsys):
     monkeypatch.setattr(audit.LowerBound, "refutes", lambda *_: True)
-    assert main(["audit", "--mechanism", "histogram", "--runs", "100", "--seed", "1"]) == 1
-    assert "REFUTED" in capsys.readouterr().out
+    assert "REFUTED" in ran(capsys, "audit", "--mechanism", "histogram", "--runs", "100", "--seed", "1", code=1).out
 
 
 @pytest.mark.parametrize("argument", [["--mechanism", "nothing"], ["--runs", "1"], ["--epsilon", "0"]])
 def test_refusals(argument, capsys):
-    assert main(["audit", *argument]) == 2
-    assert "must be" in capsys.readouterr().err
+    assert "must be" in ran(capsys, "audit", *argument, code=2).err
 
 
 @pytest.mark.parametrize("name", ["there.json", ".", "no/such/folder/audit.json", "x" * 300])
@@ -41,8 +39,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_runs(name, 
 
     monkeypatch.setattr(audit, "report", refuse)
     (tmp_path / "there.json").write_text("kept")
-    assert main(["audit", "--output", str(tmp_path / name)]) == 2
-    assert "--output must name" in capsys.readouterr().err
+    assert "--output must name" in ran(capsys, "audit", "--output", tmp_path / name, code=2).err
     assert [path.name for path in tmp_path.iterdir()] == ["there.json"]
     assert (tmp_path / "there.json").read_text() == "kept"
 
@@ -80,14 +77,11 @@ def test_a_report_is_complete_or_absent(tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--force"]) == 0
     assert json.loads(output.read_text(encoding="utf-8"))["n_runs"] == 100
     assert capsys.readouterr().err == f"wrote {output}\n"
-    assert main([*arguments, "--force", "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    assert ran(capsys, *arguments, "--force", "--quiet").err == ""
 
 
 def test_progress_names_what_is_done(capsys):
     arguments = ["audit", "--mechanism", "histogram", "--runs", "100", "--seed", "1"]
-    assert main([*arguments, "--progress"]) == 0
-    captured = capsys.readouterr()
+    captured = ran(capsys, *arguments, "--progress")
     assert captured.err.count("audited histogram") == captured.out.count("not refuted") > 0
-    assert main(arguments) == 0
-    assert capsys.readouterr().err == ""
+    assert ran(capsys, *arguments).err == ""

@@ -17,6 +17,7 @@ from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
 from dpci.sources.files import write_csv
+from support.commands import ran
 from support.tables import read_table
 
 PNG = b"\x89PNG"
@@ -32,8 +33,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     """The one line of a refusal."""
-    assert main(argv) == 2
-    captured = capsys.readouterr()
+    captured = ran(capsys, *argv, code=2)
     assert captured.out == ""
     assert captured.err.startswith("dpci: ")
     assert captured.err.count("\n") == 1
@@ -45,8 +45,7 @@ def fit_arguments(sample: Path, *more: str) -> tuple[str, ...]:
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"dpci {dpci.__version__}\n"
+    assert ran(capsys, "--version").out == f"dpci {dpci.__version__}\n"
 
 
 def test_the_module_runs() -> None:
@@ -55,16 +54,14 @@ def test_the_module_runs() -> None:
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, "--help").out
     assert all(command in text for command in ("fit", "data", "demo"))
 
 
 def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, plot = tmp_path / "fit.json", tmp_path / "fit.png"
     arguments = fit_arguments(sample, "--target", "income", "--epsilon", "1", "--output", str(out), "--plot", str(plot))
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, *arguments).out
     result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
     assert result.private
     assert result.names == (*datasets.load_schema("adult_demo").names, "intercept")
@@ -153,27 +150,22 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "no plot: intervals require released values which show that the radius does not bind" in capsys.readouterr().err
     )
     assert not plot.exists()
-    assert main([*arguments, "--radius", "4", "--plot", str(plot)]) == 0
-    assert "95% confidence intervals" in capsys.readouterr().out
+    assert "95% confidence intervals" in ran(capsys, *arguments, "--radius", "4", "--plot", plot).out
     assert plot.read_bytes().startswith(PNG)
     # Without a radius: by the moment matrix.
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
+    out = ran(capsys, *arguments).out
     assert "by the moment matrix" in out
     assert "per unit" in out
     assert "requires radius" in refused(capsys, *arguments, "--mechanism", "objective")
     regress = ["regress", *arguments[1:4], "--mu", "2"]
     model = tmp_path / "m.json"
-    assert main([*regress, "--json", "--output", str(model), "--plot", str(plot), "--force"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(capsys, *regress, "--json", "--output", model, "--plot", plot, "--force").out)
     (age, intercept) = document["in_units"]
     assert age["lower"] < -1.0 + 0.1 < age["upper"] + 0.2
     assert (age["unit"], intercept["name"], document["classes"]) == ("per unit", "intercept", None)
     assert dpci.regression.LinearFit.from_json(model.read_text()).budget == dpci.GDP(2.0)
-    assert main(["report", str(model), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["in_units"] == document["in_units"]
-    assert main(["predict", str(model), arguments[1], "--quiet"]) == 0
-    assert len(capsys.readouterr().out.split()) == 1 + document["n_samples"]
+    assert json.loads(ran(capsys, "report", model, "--json").out)["in_units"] == document["in_units"]
+    assert len(ran(capsys, "predict", model, arguments[1], "--quiet").out.split()) == 1 + document["n_samples"]
     assert "no probabilities" in refused(capsys, "predict", str(model), arguments[1], "--proba")
     assert "--l2-strength must be" in refused(capsys, *regress, "--l2-strength", "least")
     assert "without --epsilon" in refused(capsys, *regress, "--epsilon", "1")
@@ -233,8 +225,7 @@ def test_bad_tables(
 
 @pytest.mark.parametrize("argv", [["fit"], ["fly"], ["fit", "t.csv", "--epsilon", "one"], ["data", "--bogus"]])
 def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(argv) == 2
-    assert "Traceback" not in capsys.readouterr().err
+    assert "Traceback" not in ran(capsys, *argv, code=2).err
 
 
 def test_without_typer() -> None:
@@ -245,8 +236,7 @@ def test_without_typer() -> None:
 
 
 def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = ran(capsys, "data").out.splitlines()
     assert len(lines) == 2 + sum(len(entry.files) for entry in CATALOGUE.values())
     for line, file in zip(
         lines[2:], (file for entry in CATALOGUE.values() for file in entry.files.values()), strict=True
@@ -309,8 +299,7 @@ def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, "demo", "--output", tmp_path / "demo").out
     assert "ordinary ones, without a ridge" in text
     assert "against Female" in text
     assert "Odds ratios\n95% intervals" in text

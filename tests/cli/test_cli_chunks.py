@@ -14,6 +14,7 @@ from dpci.cli.commands import fit as _commands
 from dpci.cli.main import main
 from dpci.cli.rows import Passes, TableRows, UnitOptions
 from dpci.schema import Schema
+from support.commands import ran
 from support.people import as_csv, columns, fit_arguments, make_people
 
 FAR = 1e-10
@@ -108,8 +109,7 @@ def test_the_standard_input_is_read_once(people, monkeypatch, capsys):
 
 
 def test_each_pass_has_its_bar(people, capsys):
-    assert main(fit_arguments(people, "--chunk-rows", "500", "--progress")) == 0
-    err = capsys.readouterr().err
+    err = ran(capsys, *fit_arguments(people, "--chunk-rows", "500", "--progress")).err
     assert "pass 1" in err
     assert "pass 2" in err
     rows = TableRows(files=(people / "people.csv",), schema=Schema.from_file(people / "people.toml"), chunk_rows=300)

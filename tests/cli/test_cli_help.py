@@ -19,6 +19,7 @@ from dpci.cli.commands.all import app
 from dpci.cli.main import _CODES, BROKEN_PIPE, DEFECT, INTERRUPTED, REFUSED, main
 from dpci.datasets.loaders import schema_names
 from support import words
+from support.commands import ran
 from support.people import make_people
 from support.reproduced import use_the_sample
 
@@ -72,8 +73,7 @@ def people(tmp_path_factory):
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_examples(words, capsys):
-    assert main([*words, "--help"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, *words, "--help").out
     assert "\x1b" not in text
     examples = [line for command, line in EXAMPLES if command == words]
     assert len(examples) >= 2
@@ -89,8 +89,7 @@ def test_every_option_says_what_it_is_for(words):
 
 
 def test_commands_of_one_kind_have_examples(capsys):
-    assert main(["ledger", "--help"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, "ledger", "--help").out
     lines = [line for command, line in EXAMPLES if command[0] == "ledger" and f"  {line}" in text]
     assert len(lines) == 2
 
@@ -129,8 +128,7 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
 
 def test_the_help_of_the_program(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, "--help").out
     lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]
     assert lines[:5] == ["check", "plan", "ledger", "schema", "fit"]
     assert set(lines) == {words[0] for words in COMMANDS}
@@ -141,8 +139,7 @@ def test_the_help_of_the_program(monkeypatch, capsys):
 
 
 def test_options_are_in_groups(capsys):
-    assert main(["fit", "--help"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, "fit", "--help").out
     places = [text.index(f"\n{title}:\n") for title in ("Input", "Budget", "Model", "Intervals", "Output", "Running")]
     assert places == sorted(places)
     assert text.index("--epsilon") > text.index("\nBudget:\n")
@@ -159,10 +156,8 @@ def test_no_command_shows_the_help(capsys):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_for_each_shell(shell, capsys):
-    assert main(["completion", shell]) == 0
-    assert f"_DPCI_COMPLETE=complete_{shell}" in capsys.readouterr().out
-    assert main(["completion", "tcsh"]) == 2
-    assert "shell must be one of" in capsys.readouterr().err
+    assert f"_DPCI_COMPLETE=complete_{shell}" in ran(capsys, "completion", shell).out
+    assert "shell must be one of" in ran(capsys, "completion", "tcsh", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -182,8 +177,7 @@ def test_what_is_completed(words, found, monkeypatch, capsys):
     monkeypatch.setenv("_DPCI_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"dpci {words}")
     monkeypatch.setenv("COMP_CWORD", str(len(f"dpci {words}".split(" ")) - 1))
-    assert main([]) == 0
-    assert capsys.readouterr().out.split() == found
+    assert ran(capsys).out.split() == found
 
 
 def test_the_words_are_those_of_the_commands():
@@ -203,8 +197,7 @@ def test_shells_get_the_answers_of_typer(line, monkeypatch, capsys):
     given = {"_DPCI_COMPLETE": "complete_bash", "COMP_WORDS": f"dpci {line}", "COMP_CWORD": str(place)}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    assert main([]) == 0
-    found = capsys.readouterr().out.split()
+    found = ran(capsys).out.split()
     completion_init()
     with pytest.raises(SystemExit):
         app(args=[], prog_name="dpci", standalone_mode=False)
@@ -231,8 +224,7 @@ def test_fish_asks_first_whether_there_is_an_answer(line, code, monkeypatch, cap
 def test_other_shells_get_the_meaning_too(shell, line, answer, monkeypatch, capsys):
     monkeypatch.setenv("_DPCI_COMPLETE", f"complete_{shell}")
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
-    assert main([]) == 0
-    assert capsys.readouterr().out == answer
+    assert ran(capsys).out == answer
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import dpci
 from dpci.cli.main import main
 from dpci.data.arrays import NamedRows
 from dpci.schema import Schema
+from support.commands import ran
 from support.people import SCHEMA, as_csv, columns, fit_arguments, make_people
 
 
@@ -38,8 +39,7 @@ def expected(people):
 
 def predicted(people, capsys, *more, table="people.csv"):
     arguments = ["predict", str(people / "model.json"), str(people / table), "--schema", str(people / "people.toml")]
-    assert main([*arguments, *more]) == 0
-    captured = capsys.readouterr()
+    captured = ran(capsys, *arguments, *more)
     assert captured.err == ""
     return captured.out
 
@@ -123,8 +123,7 @@ def test_kept_values_are_exact_and_missing_ones_stay_so(kept, rows, capsys):
 def test_values_that_cannot_be_kept(kept, more, message, capsys):
     output = kept / "out"
     arguments = [str(kept / "model.json"), str(kept / "t.parquet"), "--schema", str(kept / "people.toml")]
-    assert main(["predict", *arguments, "--output", str(output), *more]) == 2
-    assert message in capsys.readouterr().err
+    assert message in ran(capsys, "predict", *arguments, "--output", output, *more, code=2).err
     assert not output.exists()
 
 
@@ -154,20 +153,16 @@ def test_a_file_is_complete_or_absent(people, name, tmp_path, capsys):
     common = ["predict", str(people / "model.json"), "--schema", str(people / "people.toml"), "--output", str(out)]
     bad = tmp_path / "bad.csv"
     bad.write_text(as_csv(columns(50)) + "old,A,no\n", encoding="utf-8")
-    assert main([*common, str(bad), "--chunk-rows", "10"]) == 2
-    message = capsys.readouterr().err
+    message = ran(capsys, *common, bad, "--chunk-rows", "10", code=2).err
     assert "column 'age' must hold finite numbers, got 'old' in row 0" in message
     assert f"(rows are counted from row 50 of {bad})" in message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
-    assert main([*common, str(people / "people.csv")]) == 0
-    assert capsys.readouterr().err == f"wrote {out}\n"
+    assert ran(capsys, *common, people / "people.csv").err == f"wrote {out}\n"
     content = gzip.decompress(out.read_bytes()).decode() if name.endswith(".gz") else out.read_text()
     assert content == predicted(people, capsys)
     # Another run leaves it alone, unless told otherwise, and never replaces what it reads.
-    assert main([*common, str(people / "people.csv")]) == 2
-    assert "--output must name a new file, got" in capsys.readouterr().err
-    assert main([*common, str(people / "parts" / "0.csv"), "--force", "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    assert "--output must name a new file, got" in ran(capsys, *common, people / "people.csv", code=2).err
+    assert ran(capsys, *common, people / "parts" / "0.csv", "--force", "--quiet").err == ""
     assert main([*common[:-1], str(people / "people.csv"), str(people / "people.csv"), "--force"]) == 2
     assert "must not be one of the input files" in capsys.readouterr().err
 
@@ -193,8 +188,7 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
         fitting = ["--epsilon", "5", "--l2-strength", "0.01", "--output", str(tmp_path / f"{scale}.json"), "--quiet"]
         assert main(["fit", *shared, *fitting, "--loss", *loss]) == 0
         capsys.readouterr()
-        assert main(["predict", str(tmp_path / f"{scale}.json"), *shared]) == 0
-        found = np.array(capsys.readouterr().out.split()[1:], dtype=float)
+        found = np.array(ran(capsys, "predict", tmp_path / f"{scale}.json", *shared).out.split()[1:], dtype=float)
         assert np.abs(found - dose).mean() < 8
 
 
@@ -231,8 +225,7 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
 )
 def test_refusals(people, more, message, monkeypatch, capsys):
     monkeypatch.chdir(people)
-    assert main(["predict", "model.json", "people.csv", "--schema", "people.toml", *more]) == 2
-    captured = capsys.readouterr()
+    captured = ran(capsys, "predict", "model.json", "people.csv", "--schema", "people.toml", *more, code=2)
     assert captured.err.startswith("dpci: ")
     assert captured.err.count("\n") == 1
     assert message in captured.err
@@ -263,8 +256,7 @@ def test_models_that_are_none(people, tmp_path, capsys):
             ["predict", str(path), "x.csv", "--schema", str(people / "people.toml")],
             ["report", str(path)],
         ):
-            assert main(command) == 2
-            captured = capsys.readouterr()
+            captured = ran(capsys, *command, code=2)
             assert message in captured.err
             assert captured.err.count("\n") == 1
     # Another model than that of the schema.
@@ -291,10 +283,8 @@ def test_memory_does_not_grow_with_the_table(people, tmp_path):
 
 def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
     model = tmp_path / "model.json"
-    assert main([*fit_arguments(people, "--output", str(model), "--quiet", "--json")]) == 0
-    fitted = json.loads(capsys.readouterr().out)
-    assert main(["report", str(model), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == fitted
+    fitted = json.loads(ran(capsys, *fit_arguments(people, "--output", str(model), "--quiet", "--json")).out)
+    assert json.loads(ran(capsys, "report", model, "--json").out) == fitted
     assert main(["report", str(model), "--level", "0.9"]) == 0
     result = dpci.PrivateFit.from_json(model.read_text())
     assert capsys.readouterr().out == result.summary(level=0.9) + "\n"
@@ -306,8 +296,7 @@ def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
 
 
 def test_a_model_without_intervals(people, capsys):
-    assert main(fit_arguments(people, "--moments", "none", "--json")) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(ran(capsys, *fit_arguments(people, "--moments", "none", "--json")).out)
     assert set(found["parameters"][0]) == {"name", "estimate"}
     assert "moments" in found["interval_refusal"]
 
@@ -324,15 +313,13 @@ def test_a_report_as_a_page(people, tmp_path, capsys):
         "--output",
         str(page),
     ]
-    assert main(arguments) == 0
-    captured = capsys.readouterr()
+    captured = ran(capsys, *arguments)
     assert (captured.out, captured.err) == ("", f"wrote {page}\n")
     text = page.read_text(encoding="utf-8")
     model = dpci.PrivateFit.from_json((people / "model.json").read_text())
     assert text == model.to_html(level=0.9, title="Who is <ill>?")
     assert "Who is &lt;ill&gt;?" in text
-    assert main([*arguments, "--force", "--quiet", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["level"] == 0.9
+    assert json.loads(ran(capsys, *arguments, "--force", "--quiet", "--json").out)["level"] == 0.9
 
 
 def test_reports_that_are_refused(people, capsys):
@@ -341,5 +328,4 @@ def test_reports_that_are_refused(people, capsys):
         (("--title", "Ill"), "--title requires --output"),
         (("--output", str(people / "model.json"), "--force"), "--output must not be one of the input files"),
     ):
-        assert main(["report", str(people / "model.json"), *more]) == 2
-        assert message in capsys.readouterr().err
+        assert message in ran(capsys, "report", people / "model.json", *more, code=2).err

@@ -10,6 +10,7 @@ import dpci
 from dpci.cli.commands import fit
 from dpci.cli.main import main
 from dpci.schema import CategoricalTarget, ClassTarget, NumericColumn, Schema
+from support.commands import ran
 
 COLUMNS = (NumericColumn(name="a", lower=-1, upper=1), NumericColumn(name="b", lower=-1, upper=1))
 TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes",))
@@ -134,13 +135,11 @@ def test_a_person_in_two_files_is_refused(files, capsys):
 def test_studies_and_tuning_take_persons(files, capsys):
     common = ["--schema", str(files / "visits.json"), "--epsilon", "100000", "--json", "--persons", "who"]
     study = ["--l2-strength", "0.1", "--replicates", "2", "--variability", "0"]
-    assert main(["coverage", str(files / "visits.csv"), *common, *study]) == 0
-    assert json.loads(capsys.readouterr().out)
+    assert json.loads(ran(capsys, "coverage", files / "visits.csv", *common, *study).out)
     assert main(["coverage", "adult_sample", "--epsilon", "1", *study, "--persons", "age"]) != 0
     assert "columns of a table of yours" in capsys.readouterr().err
     candidates = ["--candidate", "l2_strength=.1", "--candidate", "l2_strength=.2", "--validation-radius", "3"]
-    assert main(["tune", str(files / "visits.csv"), *common, *candidates]) == 0
-    assert json.loads(capsys.readouterr().out)["n_samples"] == 300
+    assert json.loads(ran(capsys, "tune", files / "visits.csv", *common, *candidates).out)["n_samples"] == 300
 
 
 def test_a_line_without_an_id_is_refused(files, capsys):
@@ -178,8 +177,7 @@ def test_a_plan_is_for_persons(files, capsys):
         asked = ["plan", "--n-samples", "5000", *schema, "--epsilon", "1", "--l2-strength", "0.05", *loss]
         assert main([*asked, "--persons", "patient"]) == 2
         assert "must be the column of persons that the schema names, 'who'" in capsys.readouterr().err
-        assert main([*asked, "--max-rows", "3"]) == 0
-        assert "the first 3 rows of each person" in capsys.readouterr().out
+        assert "the first 3 rows of each person" in ran(capsys, *asked, "--max-rows", "3").out
 
 
 def test_a_check_finds_what_the_fit_refuses_of_ids(files, capsys):
@@ -193,11 +191,9 @@ def test_a_check_finds_what_the_fit_refuses_of_ids(files, capsys):
         cells = lines[row].split(",")
         lines[row] = ",".join([*cells[:where], cell, *cells[where + 1 :]])
     (files / "visits.csv").write_text("\n".join(lines) + "\n")
-    assert main([*asked, "--json"]) == 1
-    printed = capsys.readouterr().out
+    printed = ran(capsys, *asked, "--json", code=1).out
     (found,) = (f for f in json.loads(printed)["findings"] if f["column"] == "who")
     assert (found["what"], found["n_rows"], found["examples"]) == ("without an id: refused", 3, [])
     assert "secret" not in printed
     (files / "visits.csv").write_text("\n".join(line.replace("who", "whom") for line in lines) + "\n")
-    assert main(asked) == 2
-    assert "the table must have the column 'who'" in capsys.readouterr().err
+    assert "the table must have the column 'who'" in ran(capsys, *asked, code=2).err

@@ -14,6 +14,7 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.model.result import PrivateFit
+from support.commands import ran
 from support.people import fit_arguments, make_people
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="streams and signals of POSIX")
@@ -93,8 +94,7 @@ def models_on(text):
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_summary_that_nobody_sees_is_followed_by_the_model(people, number, more, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", Full(number))
-    assert main(fit_arguments(people, *more)) == 74
-    err = capsys.readouterr().err
+    err = ran(capsys, *fit_arguments(people, *more), code=74).err
     (model,) = models_on(err)
     assert model.private
     assert "released and spent, but not written in full: " in err.splitlines()[-1]
@@ -119,8 +119,7 @@ def test_a_model_that_neither_file_nor_stdout_takes(people, tmp_path, monkeypatc
     fit = dpci.fit
     monkeypatch.setattr("dpci.model.fit.fit", lambda *x, **keywords: output.write_text("late") and fit(*x, **keywords))
     monkeypatch.setattr(sys, "stdout", Full())
-    assert main(fit_arguments(people, "--output", str(output))) == 74
-    err = capsys.readouterr().err
+    err = ran(capsys, *fit_arguments(people, "--output", str(output)), code=74).err
     assert len(models_on(err)) == 1
     assert "File exists; the model is on stderr" in err
     monkeypatch.setattr(sys, "stderr", Full())
@@ -134,8 +133,7 @@ def test_whatever_goes_wrong_the_model_is_there(people, error, code, monkeypatch
         raise error
 
     monkeypatch.setattr(PrivateFit, "summary", summary)
-    assert main(fit_arguments(people)) == code
-    captured = capsys.readouterr()
+    captured = ran(capsys, *fit_arguments(people), code=code)
     assert captured.out == ""
     assert len(models_on(captured.err)) == 1
     # A defect says where it is.
@@ -146,8 +144,7 @@ def test_whatever_goes_wrong_the_model_is_there(people, error, code, monkeypatch
 def test_a_plot_that_is_not_written_costs_no_model(people, tmp_path, capsys):
     (tmp_path / "p.png").symlink_to("/dev/full")
     output = tmp_path / "m.json"
-    assert main(fit_arguments(people, "--output", str(output), "--plot", str(tmp_path / "p.png"))) == 74
-    captured = capsys.readouterr()
+    captured = ran(capsys, *fit_arguments(people, "--output", str(output), "--plot", str(tmp_path / "p.png")), code=74)
     assert "95% confidence intervals" in captured.out
     assert "not written in full: --plot must name a file that can be written" in captured.err
     assert PrivateFit.from_json(output.read_text()).private

@@ -70,8 +70,7 @@ def test_a_baseline_is_shown_and_predicts_and_is_no_release_to_approve(tmp_path,
         columns=(dpci.schema.NumericColumn(name="age", lower=18, upper=90),),
         target=dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",)),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         features, y, _ = schema.transform(table)
         model = dpci.baselines.non_private(features, y, loss="logistic", classes=(-1, 1), l2_strength=0.1)
     file, rows = tmp_path / "model.json", tmp_path / "people.csv"

@@ -7,6 +7,7 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.regression import LinearFit, MomentMatrix
+from support.commands import ran
 
 SCHEMA = """
 [target]
@@ -41,8 +42,7 @@ def test_a_hidden_regression_is_written_and_has_its_own_code(still, tmp_path, ca
     with dpci.Ledger(dpci.ZCDP(2.0), path=path):
         pass
     files = ["--output", str(output), "--plot", str(plot), "--page", str(page), "--ledger", str(path)]
-    assert main([*still, *files]) == 5
-    found = capsys.readouterr()
+    found = ran(capsys, *still, *files, code=5)
     assert found.out.startswith("no coefficients: the regressors must vary more than the noise")
     assert "dpci: released and spent, but without coefficients: the regressors must vary" in found.err
     assert f"the release is in {output}" in found.err
@@ -57,8 +57,7 @@ def test_a_hidden_regression_is_written_and_has_its_own_code(still, tmp_path, ca
 
 
 def test_without_a_file_the_release_is_on_stderr(still, capsys):
-    assert main([*still, "--json"]) == 5
-    found = capsys.readouterr()
+    found = ran(capsys, *still, "--json", code=5)
     document = json.loads(found.out)
     assert "vary more than the noise" in document["interval_refusal"]
     assert document["privacy"]["budget"] == {"mu": 1.0}
@@ -80,12 +79,10 @@ def test_what_public_numbers_show_is_refused_before_anything_is_spent(still, tmp
 
 def test_a_plan_of_a_regression(still, tmp_path, capsys):
     plan = ["plan", "--n-samples", "2000", "--schema", still[3], "--loss", "squared"]
-    assert main([*plan, "--mu", "1"]) == 0
-    text = capsys.readouterr().out
+    text = ran(capsys, *plan, "--mu", "1").out
     assert text.startswith("Plan: linear regression from one moment matrix, mu=1 (Gaussian DP), n=2,000, 2 columns")
     assert "per unit" in text
-    assert main([*plan, "--mu", "1", "--target-std-dev", "5", "--r-squared", "0.2", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(capsys, *plan, "--mu", "1", "--target-std-dev", "5", "--r-squared", "0.2", "--json").out)
     assert document["assumptions"]["target_std_dev"] == 5.0
     assert [row["name"] for row in document["coefficients"]] == ["age", "weight", "intercept"]
     expected = dpci.plan(
@@ -97,8 +94,7 @@ def test_a_plan_of_a_regression(still, tmp_path, capsys):
     assert main([*still, "--output", str(tmp_path / "m.json")]) == 5
     capsys.readouterr()
     like = ["--like", str(tmp_path / "m.json")]
-    assert main([*plan, "--mu", "1", *like]) == 0
-    assert "no standard errors: the regressors must vary more" in capsys.readouterr().out
+    assert "no standard errors: the regressors must vary more" in ran(capsys, *plan, "--mu", "1", *like).out
     assert main([*plan, "--mu", "1", *like, "--l2-strength", "private", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["assumptions"] is None
 
@@ -120,12 +116,10 @@ def test_a_plan_of_a_regression(still, tmp_path, capsys):
 @pytest.mark.parametrize("command", ["regress", "plan"])
 def test_bad_options_are_refused(command, options, message, still, capsys):
     files = still[1:4] if command == "regress" else ["--n-samples", "2000", "--schema", still[3], "--loss", "squared"]
-    assert main([command, *files, *options]) == 2
-    assert message in capsys.readouterr().err
+    assert message in ran(capsys, command, *files, *options, code=2).err
 
 
 def test_assumptions_are_for_regressions(capsys):
     plan = ["plan", "--n-samples", "2000", "--n-features", "2", "--epsilon", "1", "--r-squared", "0.3"]
     for options in (["--l2-strength", "0.1"], ["--loss", "squared", "--radius", "1", "--l2-strength", "0.1"]):
-        assert main([*plan, *options]) == 2
-        assert "--r-squared must be given with --loss squared" in capsys.readouterr().err
+        assert "--r-squared must be given with --loss squared" in ran(capsys, *plan, *options, code=2).err

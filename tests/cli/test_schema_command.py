@@ -7,6 +7,7 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.schema import PartialSchema
+from support.commands import ran
 from support.people import as_csv, columns
 
 GAPS = """\
@@ -45,8 +46,7 @@ def refused(capsys, *arguments):
 
 def test_a_released_schema_is_one_for_all_commands(here, capsys):
     dpci.Ledger(dpci.PureDP(20.0), path=here / "l.db").close()
-    assert main([*RELEASE, "--ledger", "l.db", "--output", "people.json"]) == 0
-    assert "left out      up to about" in capsys.readouterr().out
+    assert "left out      up to about" in ran(capsys, *RELEASE, "--ledger", "l.db", "--output", "people.json").out
     found = dpci.ReleasedSchema.from_json((here / "people.json").read_text())
     lower, upper = found.bounds["age"]
     assert lower < 30.0
@@ -55,8 +55,7 @@ def test_a_released_schema_is_one_for_all_commands(here, capsys):
     assert main(["fit", "people.csv", *with_bounds, "--output", "model.json"]) == 0
     assert dpci.PrivateFit.from_json((here / "model.json").read_text()).schema == found.schema
     capsys.readouterr()
-    assert main(["verify", "people.json", "--schema", "gaps.toml", "--ledger", "l.db"]) == 0
-    assert "nothing differs" in capsys.readouterr().out
+    assert "nothing differs" in ran(capsys, "verify", "people.json", "--schema", "gaps.toml", "--ledger", "l.db").out
     assert main(["report", "people.json", "--officer", "--schema", "gaps.toml", "--ledger", "l.db"]) == 0
     agreed = PartialSchema.from_file(here / "gaps.toml")
     assert capsys.readouterr().out == found.officer_report(schema=agreed, ledger=here / "l.db")
@@ -84,8 +83,7 @@ def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
     assert fit.names == ("age", "intercept")
     assert main([*FIT, "--rows", "blocks", "--persons", "id", "--max-rows", "2", "--bounds-share", "0.8", *SAVED]) == 0
     capsys.readouterr()
-    assert main(["report", "again.json", "--full"]) == 0
-    shown = capsys.readouterr().out
+    shown = ran(capsys, "report", "again.json", "--full").out
     assert "epsilon=6.4 (pure DP) for one column, by the exponential mechanism" in " ".join(shown.split())
     found = dpci.PrivateFit.from_json((here / "again.json").read_text())
     (lower, upper), *_ = [(c.lower, c.upper) for c in found.schema.columns if c.name == "age"]
@@ -113,11 +111,9 @@ def test_tables_in_parts_have_their_gaps_released(here, more, of_fit):
 
 
 def test_a_schema_with_gaps_is_checked(here, capsys):
-    assert main(["check", "people.csv", "--schema", "gaps.toml"]) == 0
-    assert "every value agrees with the schema" in capsys.readouterr().out
+    assert "every value agrees with the schema" in ran(capsys, "check", "people.csv", "--schema", "gaps.toml").out
     (here / "gaps.toml").write_text(GAPS.replace('"yes"', '"Yes"'), encoding="utf-8")
-    assert main(["check", "people.csv", "--schema", "gaps.toml"]) == 1
-    assert "of neither class: refused" in capsys.readouterr().out
+    assert "of neither class: refused" in ran(capsys, "check", "people.csv", "--schema", "gaps.toml", code=1).out
 
 
 def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
@@ -155,7 +151,5 @@ def test_a_regression_completes_its_schema(here, capsys, more):
     budget = ["--epsilon", "40", "--bounds-share", "0.2"]
     assert main(["fit", "people.csv", *SHARED, *budget, *more, "--output", "model.json"]) == 0
     assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
-    assert main(["verify", "model.json", "--schema", "gaps.toml"]) == 0
-    assert "nothing differs" in capsys.readouterr().out
-    assert main(["plan", "--schema", "gaps.toml", "--n-samples", "5000", *budget]) == 0
-    assert "released first     age" in capsys.readouterr().out
+    assert "nothing differs" in ran(capsys, "verify", "model.json", "--schema", "gaps.toml").out
+    assert "released first     age" in ran(capsys, "plan", "--schema", "gaps.toml", "--n-samples", "5000", *budget).out

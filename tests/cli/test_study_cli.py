@@ -13,6 +13,7 @@ import pytest
 import dpci
 from dpci import datasets
 from dpci.cli.main import main
+from support.commands import ran
 
 SAMPLE = ("coverage", "adult_sample", "--epsilon", "2", "--l2-strength", "0.01")
 SHORT = (*SAMPLE, "--replicates", "24", "--variability", "20", "--threads", "1")
@@ -44,15 +45,13 @@ def study() -> dpci.simulate.CoverageStudy:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 0
-    captured = capsys.readouterr()
+    captured = ran(capsys, *argv)
     assert captured.err == ""
     return captured.out
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 2
-    captured = capsys.readouterr()
+    captured = ran(capsys, *argv, code=2)
     assert captured.out == ""
     assert "Traceback" not in captured.err
     return captured.err
@@ -91,8 +90,7 @@ def test_seeds_threads_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, *SHORT)
     assert printed(capsys, *SHORT, "--seed", "1") != text
     assert printed(capsys, *SHORT[:-2], "--threads", "2") == text
-    assert main([*SHORT, "--progress"]) == 0
-    captured = capsys.readouterr()
+    captured = ran(capsys, *SHORT, "--progress")
     assert captured.out == text
     assert "44/44" in captured.err
 

@@ -103,8 +103,7 @@ def test_a_report_is_verified(made, capsys):
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (500, 2))
     ledger = dpci.Ledger(dpci.ApproxDP(2.0, 1e-5), neighbors="add_remove", path=made / "reports.db")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         report = dpci.per_instance.report(
             X, X[:, 0] > 0, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.1, n_public=500, ledger=ledger
         )

@@ -45,8 +45,7 @@ FIT = ["fit", "people.csv", "--schema", "people.toml", "--l2-strength", "0.05", 
 
 def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings(action="ignore"):
         code = main([*arguments])
     return code, out.getvalue(), err.getvalue()
 
@@ -231,8 +230,7 @@ def test_what_cannot_be_checked_of_persons_and_of_several_targets(folder):
 def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     dpci.Ledger(dpci.PureDP(3.0), path="s.db", neighbors=neighbors)
     table = {"age": np.linspace(18, 100, 900), "sex": np.resize(["F", "M"], 900), "ill": np.resize(["no", "yes"], 900)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = dpci.fit_strata(
             {**table, "state": np.resize(["A", "B", "B"], 900)}, by="state", strata=("A", "B"), n_public=400,
             schema=Schema.from_file("people.toml"), neighbors=neighbors, budget=dpci.PureDP(1.0), l2_strength=0.5,
@@ -309,8 +307,7 @@ def test_a_formula_is_agreed_with_its_schema():
 
 def test_models_without_ledger_and_without_schema(folder):
     X = RNG.uniform(-0.5, 0.5, (300, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.1, seed=1)
     (folder / "model.json").write_text(result.to_json())
     failed, _ = findings()

@@ -40,9 +40,8 @@ def test_examples_run(name):
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         pytest.skip(f"{name} needs {error.name}")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=dpci.PrivacyLeakWarning):
         # An example may show what is not private.
-        warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
         found = doctest.testmod(module, optionflags=FLAGS)
     assert found.failed == 0
 

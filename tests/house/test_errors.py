@@ -233,8 +233,7 @@ def test_codes_are_documented() -> None:
 def test_the_least_ridge_of_an_error_is_enough() -> None:
     with pytest.raises(dpci.RegularizationTooSmall) as caught:
         fit(l2_strength=1e-9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.MomentNoiseWarning):
         fit(l2_strength=1.01 * caught.value.least)
 
 

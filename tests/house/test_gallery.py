@@ -26,8 +26,7 @@ def test_a_case_runs(case, tmp_path, monkeypatch, capsys):
     plot = pytest.importorskip("matplotlib.pyplot")
     plot.switch_backend("agg")
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         # The noise is real: what a fit says about it may differ from run to run.
         warnings.simplefilter("ignore", dpci.DpciWarning)
         made = runpy.run_path(str(FOLDER / f"{case}.py"), run_name="__main__")

@@ -18,8 +18,7 @@ def blocks(kind: str) -> list[str]:
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         # What the page says: studies and curves read the data, one test is by rows.
         warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
         warnings.simplefilter("ignore", dpci.MomentNoiseWarning)

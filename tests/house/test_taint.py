@@ -21,6 +21,7 @@ from dpci.baselines import Bins, functional_mechanism, non_private, projected_hi
 from dpci.cli.main import main
 from dpci.model.settings import Settings
 from support import people, taint
+from support.commands import ran
 from support.keywords import assembled
 from support.taint import NAMES, STORED, D, N, drawn, leaves, quietly, record_of, state, tables, tainted
 
@@ -337,8 +338,7 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         write_people(tmp_path / str(k), table)
         monkeypatch.chdir(tmp_path / str(k))
         arguments = ["fit", "people.csv", "--schema", "people.toml", "--epsilon", "2", "--l2-strength", "0.5", *options]
-        assert main([*arguments, "--output", "model.json", "--json"]) == 0
-        printed = capsys.readouterr()
+        printed = ran(capsys, *arguments, "--output", "model.json", "--json")
         model = dpci.PrivateFit.from_json((tmp_path / str(k) / "model.json").read_text(encoding="utf-8"))
         assert json.loads(printed.out)["privacy"] == model.privacy
         document = json.loads(printed.out)

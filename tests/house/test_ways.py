@@ -24,8 +24,7 @@ def ways():
         figures = importlib.import_module("house_figures")
     finally:
         sys.path.remove(BENCHES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return {name: (files, returns) for name, files, returns, _ in figures.journeys()}
 
 

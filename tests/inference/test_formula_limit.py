@@ -40,8 +40,7 @@ def people(request):
 
 def test_a_formula_gives_the_coefficients_of_statsmodels(people):
     schema = Schema.from_formula(FORMULA, load_schema("adult"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         result = dpci.fit(people, schema=schema, budget=dpci.PureDP(1e10), l2_strength=1e-9, seed=1)
     Z = sm.add_constant(design(people), prepend=False)
     y = (people["income"] == ">50K").to_numpy(float)

@@ -155,8 +155,7 @@ def moments_of(schema, **changed):
     values = {"age": rng.uniform(0, 100, 500), "sex": rng.choice(["f", "m"], 500), "work": rng.choice([*"abcde"], 500)}
     values["y"] = rng.choice(["no", "yes"], 500)
     keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "seed": 1, **changed}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.CommonLevelWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.CommonLevelWarning):
         return record_of(dpci.fit(values, schema=schema, **keywords)).moments
 
 

@@ -77,8 +77,7 @@ def test_a_fit_says_that_noise_leaves_single_variances_open():
 def test_other_fits_say_nothing_of_it(loss):
     X, y = sample()
     keywords = {"classes": (-1, 1)} if loss == "logistic" else {"budget": dpci.PureDP(40.0)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", dpci.MomentNoiseWarning)
+    with warnings.catch_warnings(action="error", category=dpci.MomentNoiseWarning):
         warnings.simplefilter("error", dpci.CurvatureWarning)
         result = dpci.fit(X, np.where(y > 0.0, 1, -1) if loss == "logistic" else y, loss=loss, **{**LOUD, **keywords})
     assert (curvature_noise(result._record) is None) == (loss == "logistic")
@@ -157,8 +156,7 @@ def test_a_rare_column_with_a_large_slope_is_covered_less_than_the_others_as_the
         *rare_and_steep(rng, 1_000_000), **assembled(budget=dpci.ZCDP(1e12), moments="none", **keywords)
     ).params
     inside = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DpciWarning)
+    with warnings.catch_warnings(action="error", category=DpciWarning):
         for _ in range(250):
             found = dpci.fit(*rare_and_steep(rng, 5000), budget=dpci.PureDP(4.0), **keywords).conf_int()
             inside.append((found.lower <= target) & (target <= found.upper))

@@ -291,8 +291,7 @@ def test_records_with_absurd_numbers_are_refused_in_words(damage):
     record = dpci.fit(X, y, classes=(False, True), budget=dpci.PureDP(1.0), l2_strength=0.1, seed=1)._record
     arrays = {name: np.array(value) for name, value in damage.items() if isinstance(value, list)}
     result = dpci.PrivateFit(dataclasses.replace(record, **{**damage, **arrays}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert result.privacy["notion"] == "pure"
         with contextlib.suppress(dpci.InvalidInput):
             assert np.isfinite(result.conf_int().length).all()

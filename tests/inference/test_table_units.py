@@ -10,9 +10,9 @@ import pytest
 from scipy.special import expit
 
 import dpci
-from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
+from support.commands import ran
 from support.ill import SCHEMA, people
 from support.keywords import assembled
 
@@ -100,8 +100,7 @@ def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(cap
     assert f"per year    {units.params[0]:.4f}" in bare.summary()
     assert "<small>per year</small>" in bare.to_html()
     (tmp_path / "bare.json").write_text(bare.to_json())
-    assert main(["report", str(tmp_path / "bare.json"), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(capsys, "report", tmp_path / "bare.json", "--json").out)
     assert document["interval_refusal"] == reason
     assert document["in_units"][0] == {"name": "age", "unit": "per year", "estimate": units.params[0]}
     for ask in (

@@ -16,6 +16,7 @@ from dpci.budgets import core_budget
 from dpci.cli.main import main
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError, RowNormViolation
 from dpci.model import settings
+from support.commands import ran
 from support.keywords import assembled
 
 N = 60
@@ -345,20 +346,16 @@ def test_a_ledger_in_memory_is_not_pickled():
 
 def test_commands(tmp_path, capsys):
     file, table = str(tmp_path / "ledger.db"), str(tmp_path / "sample.csv")
-    assert main(["ledger", "create", file, "--epsilon", "1"]) == 0
-    assert "no entries" in capsys.readouterr().out
+    assert "no entries" in ran(capsys, "ledger", "create", file, "--epsilon", "1").out
     assert main(["data", "adult_sample", "--export", table]) == 0
     fitting = ["fit", table, "--schema", "adult_demo", "--l2-strength", "0.01", "--epsilon", "0.6"]
     assert main([*fitting, "--ledger", file, "--label", "monthly"]) == 0
     capsys.readouterr()
-    assert main([*fitting, "--ledger", file]) == 3
-    assert "the ledger cannot pay for this release: requested " in capsys.readouterr().err
-    assert main(["ledger", "show", file]) == 0
-    shown = capsys.readouterr().out
+    assert "the ledger cannot pay for this release: requested " in ran(capsys, *fitting, "--ledger", file, code=3).err
+    shown = ran(capsys, "ledger", "show", file).out
     assert "monthly" in shown
     assert "remaining  epsilon=0.4" in shown
-    assert main(["ledger", "export", file]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(dpci.Ledger.open(file).to_json())
+    assert json.loads(ran(capsys, "ledger", "export", file).out) == json.loads(dpci.Ledger.open(file).to_json())
     exported = tmp_path / "ledger.json"
     assert main(["ledger", "export", file, "--output", str(exported)]) == 0
     assert json.loads(exported.read_text())["spent"] == {"epsilon": 0.6}
@@ -379,5 +376,4 @@ def test_refused_commands(tmp_path, capsys, arguments, message):
     files = {name: str(tmp_path / name) for name in ("there", "new", "text")}
     dpci.Ledger(TENTH, path=files["there"])
     (tmp_path / "text").write_text("people, budgets\n" * 100)
-    assert main([argument.format(**files) for argument in arguments]) == 2
-    assert message in capsys.readouterr().err
+    assert message in ran(capsys, *[argument.format(**files) for argument in arguments], code=2).err

@@ -16,6 +16,7 @@ from dpci.cli.main import main
 from dpci.errors import InvalidInput, ReleaseFailed
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.search import PrivateGridSearch
+from support.commands import ran
 from support.keywords import assembled
 
 N = 60
@@ -392,8 +393,7 @@ def test_the_command_line(tmp_path, capsys):
     said = set()
     for text in TABLES.values():
         table.write_text(text)
-        assert main(fit) == 4
-        said.add(capsys.readouterr())
+        said.add(ran(capsys, *fit, code=4))
     assert len(said) == 1
     (only,) = said
     assert only.out == ""

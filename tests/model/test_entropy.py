@@ -100,8 +100,7 @@ def test_a_seeded_release_says_everywhere_that_it_is_not_private(release):
 @pytest.mark.entropy
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_release_of_the_operating_system_does_not(release):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", dpci.SeededNoiseWarning)
+    with warnings.catch_warnings(action="error", category=dpci.SeededNoiseWarning):
         released = RELEASES[release]()
     assert released.private
     assert "NOT PRIVATE" not in released.summary() + repr(released) + released.to_json()

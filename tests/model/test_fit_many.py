@@ -97,8 +97,7 @@ def test_what_is_refused():
         with pytest.raises(dpci.InvalidInput, match="groups must be a mapping of at least one key"):
             dpci.fit_many(groups, **KEYWORDS)
     X, y = GROUPS["school 0"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         with pytest.raises(dpci.InvalidInput, match=r"classes=\(negative, positive\) must be given for many groups"):
             dpci.fit_many({0: (X, y.astype(int))}, **KEYWORDS)
     with pytest.raises(dpci.InvalidInput, match="disjoint"):

@@ -114,8 +114,7 @@ def test_coefficients_of_a_table_are_in_its_units():
 def test_bounds_that_nobody_knows_are_released_within_the_same_budget(tmp_path):
     ledger = dpci.Ledger(dpci.ZCDP(rho=0.5), path=tmp_path / "people.ledger")
     table = people(4, 6000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         fit = dpci.fit(table, schema=GAPS, budget=dpci.ZCDP(rho=0.5), ledger=ledger)
     assert fit.private
     assert ledger.remaining is None
@@ -591,8 +590,7 @@ def test_rows_that_are_far_out_are_told():
         fit = dpci.fit(rare, y, budget=dpci.ZCDP(2.0), seed=1)
     (warning,) = [each.message for each in caught if each.category is dpci.FarRowsWarning]
     assert warning.radius == record_of(fit).newton.radii[-1] == pytest.approx(12.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", dpci.FarRowsWarning)
+    with warnings.catch_warnings(action="error", category=dpci.FarRowsWarning):
         dpci.fit(X, y, budget=dpci.ZCDP(2.0), seed=1)
 
 
@@ -602,8 +600,7 @@ def test_a_column_that_few_records_have_does_not_send_the_steps_away():
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
     y = rng.random(40_000) < 1.0 / (1.0 + np.exp(-(2.0 * X[:, 0] + 2.0 * X[:, 2] - 0.5)))
     expected = sm.Logit(y.astype(float), sm.add_constant(X, prepend=False)).fit(disp=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.FarRowsWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.FarRowsWarning):
         for seed in range(5):
             fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), seed=seed)
             assert abs(fit.params[2] - expected.params[2]) < 6.0 * expected.bse[2]

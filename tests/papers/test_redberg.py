@@ -272,9 +272,8 @@ def test_reports_repeat_and_say_what_they_are(name: str) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_the_command_gives_no_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="error"):
         # What a user would see on stderr.
-        warnings.simplefilter("error")
         assert main(["redberg", "--repeats", "1", "--threads", "1"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""

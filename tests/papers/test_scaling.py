@@ -20,8 +20,7 @@ def needs(name: str, split: str) -> pytest.MarkDecorator:
 
 
 def test_the_example_runs() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         assert doctest.testmod(scaling) == (0, 7)
 
 
@@ -58,8 +57,7 @@ def test_data_dependent_scaling_of_adult() -> None:
     expected = numeric[:, :4] / np.maximum(np.linalg.norm(numeric[:, :4], axis=1), 1.0)[:, None]
     expected = np.hstack([expected, np.ones((50, 1))])
     expected /= np.linalg.norm(expected, axis=1)[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         small = load_with_data_dependent_scaling("adult", n=50, d=4, seed=3)
     np.testing.assert_allclose(small.X, expected, rtol=1e-12)
     np.testing.assert_array_equal(small.y > 0, table["income"][complete][order] == ">50K")

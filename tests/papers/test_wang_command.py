@@ -136,9 +136,8 @@ def test_a_table_is_replaced_by_a_complete_one_or_stays(
 
 @pytest.mark.usefixtures("sample")
 def test_table_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="error"):
         # What a user would see on stderr.
-        warnings.simplefilter("error")
         assert main(["wang", "--table", "3", *SHORT, "--variability", "20"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""

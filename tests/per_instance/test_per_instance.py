@@ -306,8 +306,7 @@ def test_who_cannot_be_a_member_is_refused():
 def test_who_is_warned_of_what():
     with pytest.warns(SeededNoiseWarning, match="NOT PRIVATE"):
         seeded = report(seed=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         made = report(seed=None, classes=(-1, 1))
         made(X, Y)
     assert made.private

@@ -178,15 +178,13 @@ def test_a_hopeless_regression_costs_nothing():
     with pytest.raises(dpci.InvalidInput, match="n=59 "):
         paid(many, float(epsilon) * 0.985, ledger)
     assert len(ledger.history) == 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.MomentNoiseWarning):
         assert dpci.fit(X, Y, budget=dpci.PureDP(0.3), l2_strength="private", **FIT).params.shape == (3,)
 
 
 def paid(table, epsilon, ledger):
     """The noise may still hide it: only the refusal before payment is tested."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.MomentNoiseWarning):
         return dpci.fit(table[:, :2], table[:, 2], budget=dpci.PureDP(epsilon), ledger=ledger, **FIT)
 
 
@@ -241,8 +239,7 @@ def test_with_private_errors_the_refusal_comes_before_the_payment():
         regression.release(X, Y, **keywords, **KNOWN)
     assert caught[0].filename == __file__
     # The number of rows in parts is not known in advance; what is paid for is released.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.MomentNoiseWarning):
         fit = dpci.fit(dpci.Chunks([(X, Y)]), **{**keywords, **FIT, "rows": dpci.rows.Clipped(FIT["rows"])})
     assert "vary more than the noise" in fit.interval_refusal
 

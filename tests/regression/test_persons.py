@@ -12,6 +12,7 @@ from dpci.base.codec import checksum
 from dpci.cli.main import main
 from dpci.regression import Regression
 from dpci.schema import NumericColumn, NumericTarget, Schema
+from support.commands import ran
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
@@ -380,10 +381,8 @@ def test_the_command(tmp_path, capsys):
     ledger, model = str(tmp_path / "l.ledger"), str(tmp_path / "model.json")
     assert main(["ledger", "create", ledger, "--rho", "2e6"]) == 0
     paid = ["--persons", "who", "--max-rows", "4", "--ledger", ledger, "--output", model]
-    assert main([*command, *paid, "--weights", "count", "--weight-bound", "3"]) == 0
-    assert "cluster-robust" in capsys.readouterr().out
-    assert main(["verify", model, "--ledger", ledger]) == 0
-    assert "FAILED" not in capsys.readouterr().out
+    assert "cluster-robust" in ran(capsys, *command, *paid, "--weights", "count", "--weight-bound", "3").out
+    assert "FAILED" not in ran(capsys, "verify", model, "--ledger", ledger).out
     given = {"schema": SCHEMA, "loss": "squared", "budget": dpci.ZCDP(1e24), "seed": 1}
     expected = dpci.fit(
         TABLE, persons=dpci.Persons("who", max_rows=4), weights=dpci.Weights("count", bound=3.0), **given

@@ -255,8 +255,7 @@ def test_saved_and_pickled():
 
 @pytest.mark.entropy
 def test_a_private_release_is_not_repeated():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         first, second = (regression.release(X, Y, budget=BUDGETS["zcdp"], **KNOWN) for _ in range(2))
     assert not np.array_equal(first.moments, second.moments)
 

@@ -82,8 +82,7 @@ def least_squares(schema: Schema, frame: pd.DataFrame) -> tuple[np.ndarray, np.n
     ],
 )
 def test_coefficients_in_table_units_are_those_of_statsmodels(ours: str, theirs: str, encoding: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         reference = smf.ols(f"y ~ {theirs}", FRAME).fit()
     schema = schema_of(ours, encoding)
     found, fitted = least_squares(schema, FRAME)

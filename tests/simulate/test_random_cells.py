@@ -43,8 +43,7 @@ def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, ki
     assert found.covers.shape == found.named.shape == (3,)
     assert (found.lengths > 0.0).all()
     if kind == "fit":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             assert "mean" in study.bootstrap(made, 2, 0)
 
 

@@ -15,6 +15,7 @@ from dpci.schema import Schema
 from dpci.sources.files import read_batches
 from dpci.sources.find import find_tables
 from dpci.sources.formats import Format
+from support.commands import ran
 from support.people import SCHEMA, as_csv, columns
 from support.tables import read_table
 
@@ -75,8 +76,7 @@ def test_a_damaged_file_on_the_command_line(packed: bytes, tmp_path: Path, capsy
     path = tmp_path / "t.csv.gz"
     path.write_bytes(packed[:10] + b"\xff" + packed[11:])
     more = ("--epsilon", "1", "--l2-strength", ".01")
-    assert main(["coverage", "--schema", "adult_demo", str(path), *more]) == 2
-    captured = capsys.readouterr()
+    captured = ran(capsys, "coverage", "--schema", "adult_demo", path, *more, code=2)
     assert captured.out == ""
     assert captured.err.startswith(f"dpci: a table must be readable, got {str(path)!r}: Error -3 while decompressing")
     assert captured.err.count("\n") == 1
@@ -181,8 +181,7 @@ def test_a_table_without_rows_is_refused_in_one_line(tmp_path: Path, capsys: pyt
     (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
     (tmp_path / "t.csv").write_text("age,ward,ill\n", encoding="utf-8")
     common = [str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1", "--l2-strength", "0.1"]
-    assert main(["fit", *common]) == 2
-    captured = capsys.readouterr()
+    captured = ran(capsys, "fit", *common, code=2)
     assert captured.out == ""
     assert "at least" in captured.err
     assert captured.err.count("\n") == 1

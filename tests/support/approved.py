@@ -66,8 +66,7 @@ def made(kind, notion, neighbors):
     of_matrix = {"bounds": (-0.5, 0.5), **common}
     strata = {"by": "state", "strata": ("A", "B"), "schema": OF_CLASSES, "l2_strength": 0.5, "neighbors": neighbors}
     choice = {"candidates": [{"l2_strength": 0.2}, {"l2_strength": 0.5}], "validation_radius": 2.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         makers = {
             "fit": lambda: dpci.fit(X, Y, **fit, **number),
             "output": lambda: dpci.fit(X, Y, mechanism="output", **fit, **number),

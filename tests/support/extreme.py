@@ -106,8 +106,7 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
     if keywords["loss"] == "soft_logistic":
         y = (y + 1.0) / 2.0
     facts = f"seed {seed}: n={n}, d={d}, {kind}, {keywords}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DpciWarning)
+    with warnings.catch_warnings(action="ignore", category=DpciWarning):
         try:
             parts = rng.uniform() < 0.1 and keywords["loss"] != "hinge" and n > 1
             if parts:
@@ -165,8 +164,7 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
         "classes": (-1, 1),
     }
     facts = f"seed {seed}: n={len(X)}, d={X.shape[1]}, {keywords}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DpciWarning)
+    with warnings.catch_warnings(action="ignore", category=DpciWarning):
         try:
             dpci.fit(X, y, **assembled(seed=seed, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:
@@ -202,8 +200,7 @@ def attempt_several(seed: int) -> tuple[str, str]:
         "separable": (X @ rng.normal(size=(d, n_classes))).argmax(axis=1),
     }[targets]
     facts = f"seed {seed}: n={n}, d={d}, {n_classes} classes, {kind}, {targets}, {keywords}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DpciWarning)
+    with warnings.catch_warnings(action="ignore", category=DpciWarning):
         try:
             dpci.multinomial.fit(X, y, **assembled(classes=range(n_classes), seed=seed, n_threads=1, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:

@@ -76,8 +76,7 @@ def attempt(seed):
     What public values rule out is refused by the plan, before any data; whatever else is raised is a finding.
     """
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpci.DpciWarning)
+    with warnings.catch_warnings(action="ignore", category=dpci.DpciWarning):
         try:
             keywords, copies = choices(rng)
             n_samples = keywords["neighbors"].n_public if "neighbors" in keywords else 8 * copies
@@ -103,8 +102,7 @@ def inspect(result, other):
         result.summary()
         return dpci.PrivateFit.from_json(result.to_json())
     d = len(result.params)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
         for level in LEVELS:
             _finite(f"conf_int at {level}", result.conf_int(level=level))
         _finite("simultaneous", result.conf_int(simultaneous="max_z"))

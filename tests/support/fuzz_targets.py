@@ -341,8 +341,7 @@ def public_callables():
 @functools.cache
 def samples():
     """Results of each kind, whose methods are fuzzed and whose documents are mutated."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         settings = {"l2_strength": 0.5, "seed": 1}
         fits = {
             "pure": dpci.fit(X, CLASSES, budget=PureDP(2.0), **settings),

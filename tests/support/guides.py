@@ -74,8 +74,7 @@ def run(page: str, name: str) -> list[Block]:
     """Run the blocks of a page; an exception, also a warning, says which block raised it."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     blocks = []
-    with in_new_folder(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with in_new_folder(), warnings.catch_warnings(action="error"):
         for found in _BLOCK.finditer(page):
             # The line of the page, so that a traceback points there.
             before = page.count("\n", 0, found.start("code"))

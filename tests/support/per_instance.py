@@ -80,6 +80,5 @@ def report(X, y, **keywords):
 @functools.wraps(dpci.per_instance.ex_post_losses_not_private)
 def exact_losses(*arguments, **keywords):
     """The exact losses without their warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         return dpci.per_instance.ex_post_losses_not_private(*arguments, **keywords)

@@ -80,8 +80,7 @@ def test_good_candidates_are_chosen():
 
 
 def test_releases_are_private_and_differ():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         first, second = (tune(seed=None) for _ in range(2))
     assert first.private
     assert (first.result.params != second.result.params).all()

@@ -196,9 +196,8 @@ def coverage(
     else:
         rows = TableRows(files=find_tables([Path(source)]), schema=description, form=form.read())
         X, y, beside = unit.read(rows, math.inf, progress=shown)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         # The output says the same.
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
         study = simulate.coverage(
             X,
             y,

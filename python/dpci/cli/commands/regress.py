@@ -67,9 +67,8 @@ def regress(
     # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
     in_parts = is_private or chunk_rows is not None or not unit.columns
     X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore", category=MomentNoiseWarning):
         # What the noise hides is the error that ends the command.
-        warnings.simplefilter("ignore", MomentNoiseWarning)
         result = fitting.fit(
             X,
             y,
