@@ -1,13 +1,11 @@
 """Ways of values through the files of the package: whoever follows a fit to its page meets few of them."""
 
-import importlib
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
-BENCHES = str(Path(__file__).parents[2] / "benches")
+import house_figures
+
 # Files, and times that the way comes back to one. The numbers shrink.
 MOST = {
     "a fit to its page": (16, 155),
@@ -19,13 +17,8 @@ MOST = {
 
 @pytest.fixture(scope="module")
 def ways():
-    sys.path.insert(0, BENCHES)
-    try:
-        figures = importlib.import_module("house_figures")
-    finally:
-        sys.path.remove(BENCHES)
     with warnings.catch_warnings(action="ignore"):
-        return {name: (files, returns) for name, files, returns, _ in figures.journeys()}
+        return {name: (files, returns) for name, files, returns, _ in house_figures.journeys()}
 
 
 def test_every_way_has_a_limit(ways):

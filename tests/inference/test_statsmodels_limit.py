@@ -1,28 +1,16 @@
 """With lambda to 0 and a huge budget a fit prints what statsmodels prints with robust standard errors (HC0)."""
 
-import importlib
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
 import dpci
 
 pytest.importorskip("statsmodels", reason="statsmodels is what is compared with")
+import statsmodels_limit as limit  # needs it
+
 # Within one percent in every number of every parameter.
 LIMIT = 0.01
-
-
-@pytest.fixture(scope="module")
-def limit():
-    """Return the script that makes docs/evidence/statsmodels.md."""
-    folder = str(Path(__file__).parents[2] / "benches")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("statsmodels_limit")
-    finally:
-        sys.path.remove(folder)
 
 
 @pytest.fixture(
@@ -37,13 +25,13 @@ def limit():
         ),
     ],
 )
-def adult(request, limit):
+def adult(request):
     data = dpci.datasets.load_adult_sample("adult") if request.param == "sample" else dpci.datasets.load_adult()
     X, names = limit.full_rank(data, data.y)
     return X, data.y, names, limit.logit(X, data.y)
 
 
-def test_logistic_regression(limit, adult):
+def test_logistic_regression(adult):
     X, y, _, reference = adult
     distances = [
         limit.distance(limit.fit(X, y, epsilon=epsilon, l2_strength=strength, seed=1), reference)
@@ -54,7 +42,7 @@ def test_logistic_regression(limit, adult):
     assert distances[2].greatest() < min(LIMIT, distances[1].greatest() / 5)
 
 
-def test_lambda_alone_acts_without_noise(limit, adult):
+def test_lambda_alone_acts_without_noise(adult):
     # The bias is proportional to lambda, to first order.
     X, y, _, reference = adult
     far, near = (
@@ -64,14 +52,14 @@ def test_lambda_alone_acts_without_noise(limit, adult):
     assert near.greatest() < LIMIT
 
 
-def test_linear_regression(limit, adult):
+def test_linear_regression(adult):
     X, _, names, _ = adult
     rows, hours = limit.linear(X, names)
     found = limit.fit(rows, hours, epsilon=1e9, l2_strength=1e-10, seed=1, **limit.LINEAR)
     assert limit.distance(found, limit.ols(rows, hours)).greatest() < LIMIT
 
 
-def test_a_real_release_is_as_near(limit, adult):
+def test_a_real_release_is_as_near(adult):
     # Sealed, from the operating system's noise, which is far below what is asked for, so that no draw can miss it.
     X, y, _, reference = adult
     found = limit.fit(X, y, epsilon=1e8, l2_strength=1e-9)

@@ -106,8 +106,7 @@ def test_every_figure_of_the_evidence_is_shown():
     assert [path.name for path in FIGURES if path.name not in pages] == []
 
 
-def test_figures_that_are_drawn_from_tables_are_those_of_the_tables(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+def test_figures_that_are_drawn_from_tables_are_those_of_the_tables():
     redraw = __import__("redraw")
     for name, (page, heading, draw) in redraw.FIGURES.items():
         table = redraw.read_table((EVIDENCE / f"{page}.md").read_text("utf-8"), heading)
@@ -128,8 +127,7 @@ def test_symbols_of_budgets():
     assert symbols("rho=0.5 (zCDP)") == "ρ=0.5 (zCDP)"
 
 
-def test_the_cost_of_a_replicate_is_drawn_again_from_its_report(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+def test_the_cost_of_a_replicate_is_drawn_again_from_its_report(tmp_path):
     cost = __import__("_cost_plot")
     report = f"""
 ## {cost.TITLE}

@@ -1,32 +1,20 @@
 """The study of random cells: no unit of privacy is left out, and its verdicts are those of fits with intervals."""
 
-import importlib
 import itertools
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpci
-
-
-@pytest.fixture(scope="module")
-def study():
-    folder = str(Path(__file__).parents[2] / "benches")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("random_cells")
-    finally:
-        sys.path.remove(folder)
-
+import random_cells as study
+import random_newton
 
 CASES = itertools.product(("rows", "persons", "weights"), ("replace_one", "add_remove"), ("fit", "moments"))
 
 
 @pytest.mark.parametrize(("unit", "neighbors", "kind"), list(CASES))
-def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, kind):
+def test_fits_of_every_unit_and_relation_are_accepted(unit, neighbors, kind):
     # A cell whose fit is refused is left out: a keyword too many once left out all cells of a unit.
     rng, n = np.random.default_rng(0), 400
     counts = rng.choice([1, 2, 4], n) if unit == "persons" else None
@@ -47,7 +35,7 @@ def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, ki
             assert "mean" in study.bootstrap(made, 2, 0)
 
 
-def test_a_refused_fit_is_no_warning(study, monkeypatch):
+def test_a_refused_fit_is_no_warning(monkeypatch):
     def fit(_, run):
         if run % 4:
             raise dpci.InvalidInput("too much noise")
@@ -59,13 +47,13 @@ def test_a_refused_fit_is_no_warning(study, monkeypatch):
     assert study.verdict(row) == "silent"
 
 
-def test_a_repetition_without_intervals_is_no_verdict(study):
+def test_a_repetition_without_intervals_is_no_verdict():
     low = {"mean": 0.5, "worst": 0.4, "coverage": [0.6, 0.4], "named": [0.0, 0.5], "warnings": {}}
     assert study.verdict(low | {"again": {"refused": 1000, "warnings": {}}}) == "silent"
     assert study.verdict(low | {"again": {"mean": 0.95, "worst": 0.94, "warnings": {}}}) == "holds"
 
 
-def test_a_low_parameter_that_no_warning_names_is_not_named(study):
+def test_a_low_parameter_that_no_warning_names_is_not_named():
     low = {"mean": 0.62, "worst": 0.4, "coverage": [0.84, 0.4], "named": [0.0, 0.5]}
     warned = low | {"warnings": {"MomentNoiseWarning": 0.5, study.NOTE: 1.0}}
     assert study.verdict(warned) == "named"
@@ -74,12 +62,10 @@ def test_a_low_parameter_that_no_warning_names_is_not_named(study):
     assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.4, study.NOTE: 1.0}}) == "noted"
 
 
-@pytest.mark.usefixtures("study")
 @pytest.mark.parametrize("number", [11, 32, 37, 38, 56])
-def test_cells_of_newton_steps_have_both_targets(study, number):
-    newton = importlib.import_module("random_newton")
-    made = newton.cell(number)
-    found = newton.fit(made, 1, {})
+def test_cells_of_newton_steps_have_both_targets(number):
+    made = random_newton.cell(number)
+    found = random_newton.fit(made, 1, {})
     assert study.FITS
     for name in ("target", "ordinary", "named"):
         assert found[name].shape == (made.X.shape[1] + 1,)
