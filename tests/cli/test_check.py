@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dpci.cli.main import main
+from support.commands import ended
 from support.people import make_people
 
 
@@ -16,9 +16,7 @@ def people(tmp_path, monkeypatch):
 
 
 def checked(capsys, *arguments):
-    code = main(["check", *arguments, "--schema", "people.toml"])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
+    return ended(capsys, "check", *arguments, "--schema", "people.toml")
 
 
 def test_a_table_as_its_schema_has_it(people, capsys):

@@ -15,16 +15,9 @@ from dpci.cli.main import main
 from dpci.cli.rows import Passes, TableRows, UnitOptions
 from dpci.schema import Schema
 from support.commands import ran
-from support.people import as_csv, columns, fit_arguments, make_people
+from support.people import as_csv, columns, fit_arguments
 
 FAR = 1e-10
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    make_people(folder)
-    return folder
 
 
 @pytest.fixture

@@ -16,22 +16,8 @@ from dpci.cli import app as _cli_app
 from dpci.cli.main import main
 from dpci.cli.output import check_new, new_file
 from dpci.errors import InvalidInput
-from support.people import fit_arguments, make_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    make_people(folder)
-    return folder
-
-
-def ended(capsys, *argv):
-    """Exit code, stdout and stderr."""
-    code = main(argv)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
+from support.commands import ended
+from support.people import fit_arguments
 
 # Exit codes.
 

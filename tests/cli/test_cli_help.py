@@ -20,7 +20,7 @@ from dpci.cli.main import _CODES, BROKEN_PIPE, DEFECT, INTERRUPTED, REFUSED, mai
 from dpci.datasets.loaders import schema_names
 from support import words
 from support.commands import ran
-from support.people import make_people
+from support.people import GAPS, make_people
 from support.reproduced import use_the_sample
 
 
@@ -99,9 +99,7 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "here"
     shutil.copytree(people, folder)
     (folder / "ages.toml").write_text(AGES, encoding="utf-8")
-    bounds = 'kind = "numeric"\nname = "age"\nlower = 18\nupper = 90'
-    gaps = (folder / "people.toml").read_text().replace(bounds, 'kind = "unbounded"\nname = "age"')
-    (folder / "gaps.toml").write_text(gaps, encoding="utf-8")
+    (folder / "gaps.toml").write_text(GAPS, encoding="utf-8")
     monkeypatch.chdir(folder)
     use_the_sample(monkeypatch)
     command, _, stdin = line.partition(" < ")

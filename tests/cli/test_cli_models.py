@@ -16,14 +16,7 @@ from dpci.cli.main import main
 from dpci.data.arrays import NamedRows
 from dpci.schema import Schema
 from support.commands import ran
-from support.people import SCHEMA, as_csv, columns, fit_arguments, make_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    make_people(folder)
-    return folder
+from support.people import SCHEMA, as_csv, columns, fit_arguments
 
 
 @pytest.fixture(scope="module")
@@ -303,18 +296,9 @@ def test_a_model_without_intervals(people, capsys):
 
 def test_a_report_as_a_page(people, tmp_path, capsys):
     page = tmp_path / "r.html"
-    arguments = [
-        "report",
-        str(people / "model.json"),
-        "--level",
-        "0.9",
-        "--title",
-        "Who is <ill>?",
-        "--output",
-        str(page),
-    ]
-    captured = ran(capsys, *arguments)
-    assert (captured.out, captured.err) == ("", f"wrote {page}\n")
+    shown = ["--level", "0.9", "--title", "Who is <ill>?", "--output", page]
+    arguments = ["report", people / "model.json", *shown]
+    assert ran(capsys, *arguments) == ("", f"wrote {page}\n")
     text = page.read_text(encoding="utf-8")
     model = dpci.PrivateFit.from_json((people / "model.json").read_text())
     assert text == model.to_html(level=0.9, title="Who is <ill>?")

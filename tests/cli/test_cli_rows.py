@@ -11,21 +11,14 @@ import dpci
 from dpci.cli.main import main
 from dpci.rows import Ball, Blocks
 from dpci.schema import Schema
-from support.people import columns, fit_arguments, make_people
+from support.commands import ran
+from support.people import columns, fit_arguments
 
 BLOCKS = Blocks([0.5, 1.0])
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    make_people(folder)
-    return folder
-
-
 def printed(capsys, *arguments):
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
+    return ran(capsys, *arguments).out
 
 
 def fitted(people, tmp_path, *more):
@@ -56,16 +49,14 @@ def test_predictions_are_in_the_encoding_of_the_fit(people, tmp_path, capsys):
     model = fitted(people, tmp_path, "--rows", "blocks")
     capsys.readouterr()
     schema = str(people / "people.toml")
-    text = printed(
-        capsys, "predict", str(tmp_path / "model.json"), str(people / "people.csv"), "--schema", schema, "--proba"
-    )
+    predict = ("predict", tmp_path / "model.json", people / "people.csv", "--schema")
+    text = printed(capsys, *predict, schema, "--proba")
     found = [float(line["probability"]) for line in csv.DictReader(text.splitlines())]
     whole = dataclasses.replace(Schema.from_file(schema), encoding="full_range")
     np.testing.assert_allclose(found, model.predict_proba(whole.features(columns()))[:, 1], rtol=1e-14)
     wide = tmp_path / "wide.toml"
     wide.write_text((people / "people.toml").read_text().replace('"A", "B"', '"A", "B", "C"'))
-    assert main(["predict", str(tmp_path / "model.json"), str(people / "people.csv"), "--schema", str(wide)]) != 0
-    assert "--schema must" in capsys.readouterr().err
+    assert "--schema must" in ran(capsys, *predict, wide, code=2).err
 
 
 def test_plans(people, capsys):
@@ -81,8 +72,7 @@ def test_plans(people, capsys):
         ((*shared, "--n-features", "2", "--rows", "blocks"), "--rows blocks requires --schema"),
         ((*shared, *schema, "--rows", "cube"), "rows must be one of 'ball', 'blocks', got rows='cube'"),
     ):
-        assert main(list(arguments)) != 0
-        assert message in capsys.readouterr().err
+        assert message in ran(capsys, *arguments, code=2).err
 
 
 def test_studies(people, capsys):

@@ -15,16 +15,9 @@ import dpci
 from dpci.cli.main import main
 from dpci.model.result import PrivateFit
 from support.commands import ran
-from support.people import fit_arguments, make_people
+from support.people import fit_arguments
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="streams and signals of POSIX")
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("people")
-    make_people(folder)
-    return folder
 
 
 def run_in_shell(arguments, redirection, *, before=""):

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli.main import main
 from dpci.cli.saved import KINDS, read_saved_result
 from dpci.per_instance import Report
 from dpci.released.result import Result, name_of
 from support.approved import KINDS as MADE
 from support.approved import made
+from support.commands import ran
 
 CLI = Path(dpci.__file__).with_name("cli")
 
@@ -58,8 +58,7 @@ def test_a_file_is_read_as_its_kind(kind, tmp_path):
 
 
 def run(capsys, *arguments, code=0):
-    assert main([*map(str, arguments)]) == code
-    return "".join(capsys.readouterr())
+    return "".join(ran(capsys, *arguments, code=code))
 
 
 def test_a_baseline_is_shown_and_predicts_and_is_no_release_to_approve(tmp_path, capsys):
@@ -108,9 +107,7 @@ def test_files_without_a_model_are_refused_with_their_names(tmp_path, capsys):
         ("best", "the file must hold a model that predicts, got one that was selected by its own score: "),
     ):
         file = tmp_path / "model.json"
-        file.write_text(
-            made(kind, *(("approx", "add_remove") if kind == "report" else ("pure", "replace_one")))[0].to_json()
-        )
+        file.write_text(of_kind(kind).to_json())
         assert f"{message}{str(file)!r}" in run(capsys, "compare", file, file, code=2)
     file.write_text(of_kind("report").to_json())
     assert "the file must hold a result that a command shows, got a saved report" in run(capsys, "report", file, code=2)

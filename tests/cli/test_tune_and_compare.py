@@ -9,6 +9,7 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
+from support.commands import ended as run
 from support.people import make_people
 
 TUNE = ["tune", "people.csv", "--schema", "people.toml", "--epsilon", "2", "--radius", "3", "--quiet"]
@@ -34,12 +35,6 @@ def made(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(made, monkeypatch):
     monkeypatch.chdir(made)
-
-
-def run(capsys, *arguments):
-    code = main([*arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):

@@ -23,6 +23,7 @@ categories = ["A", "B"]
 reference = "A"
 unknown = "zeros"
 """
+GAPS = SCHEMA.replace('kind = "numeric"\nname = "age"\nlower = 18\nupper = 90', 'kind = "unbounded"\nname = "age"')
 
 
 def columns(n: int = 2_000, *, seed: int = 1) -> dict[str, list[str]]:
