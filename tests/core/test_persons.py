@@ -1,4 +1,4 @@
-"""Persons with several rows: sensitivities by brute force over whole persons, exact losses of small problems."""
+"""Persons with several rows, and weighted records: sensitivities by brute force, exact losses of small problems."""
 
 import itertools
 
@@ -12,6 +12,7 @@ from dpci.losses import HuberHinge, Logistic, SoftLogistic
 from support.keywords import assembled
 
 ROW_NORM, N, DIM, STRENGTH = 1.3, 40, 3, 0.05
+BOUND, TOTAL = 2.5, 60.0
 ROUNDING = 1.0 + 1e-9
 LOSSES = {"logistic": Logistic(), "huber": HuberHinge(0.5), "soft": SoftLogistic()}
 CORES = {name: loss.to_core() for name, loss in LOSSES.items()}
@@ -60,7 +61,7 @@ def terms(name, person, params, max_rows=None):
 
 def norms(matrices):
     values = np.abs(np.linalg.eigvalsh(matrices))
-    return np.linalg.norm(values, axis=1), values.sum(axis=1)
+    return np.linalg.norm(values, axis=-1), values.sum(axis=-1)
 
 
 def pairs(name, rng, max_rows):
@@ -117,21 +118,19 @@ def test_no_person_moves_more_and_some_move_that_much(name, rule):
         assert min(attained.values()) >= 0.95, attained
 
 
-@by_loss
-def test_no_person_moves_the_minimiser_more(name):
-    rng = np.random.default_rng(6)
-    n, strength = 4, 0.5
+def minimiser(name, records, strength, total, of=terms):
+    """The minimiser of sums over persons or weighted records, by Newton's method."""
+    params = np.zeros(DIM)
+    for _ in range(30):
+        parts = [of(name, one, params) for one in records]
+        gradient = sum(g for g, _ in parts) / total + strength * params
+        hessian = sum(h for _, h in parts) / total + strength * np.eye(DIM)
+        params = params - np.linalg.solve(hessian, gradient)
+    return params
 
-    def minimiser(persons):
-        params = np.zeros(DIM)
-        for _ in range(25):
-            parts = [terms(name, one, params) for one in persons]
-            gradient = sum(g for g, _ in parts) / n + strength * params
-            hessian = sum(h for _, h in parts) / n + strength * np.eye(DIM)
-            params = params - np.linalg.solve(hessian, gradient)
-        return params
 
-    plan = dpci.plan(
+def minimiser_plan(name, strength, n, **unit):
+    return dpci.plan(
         n_samples=n,
         n_features=DIM,
         budget=dpci.ZCDP(1.0),
@@ -140,15 +139,23 @@ def test_no_person_moves_the_minimiser_more(name):
         mechanism=dpci.OutputPerturbation(moments="none"),
         rows=ROW_NORM,
         intercept=False,
-        persons=dpci.Persons(),
+        **unit,
     )
+
+
+@by_loss
+def test_no_person_moves_the_minimiser_more(name):
+    rng = np.random.default_rng(6)
+    n, strength = 4, 0.5
+
+    plan = minimiser_plan(name, strength, n, persons=dpci.Persons())
     greatest = 0.0
     for _ in range(40):
         rest = [person(name, rng, int(rng.integers(1, 5))) for _ in range(n - 1)]
         rest = [(rows * 1e-3, y) for rows, y in rest]
         one = person(name, rng, 4)
         other = (-one[0], one[1]) if rng.random() < 0.5 else person(name, rng, 2)
-        gap = np.linalg.norm(minimiser([*rest, one]) - minimiser([*rest, other]))
+        gap = np.linalg.norm(np.subtract(*(minimiser(name, [*rest, last], strength, n) for last in (one, other))))
         greatest = max(greatest, gap / plan.steps[0].sensitivity)
     assert 0.5 < greatest <= ROUNDING
 
@@ -288,3 +295,125 @@ def test_no_angle_between_two_persons_is_worse_than_the_bound():
         else:
             interior += found > 1.001 * greatest
     assert interior
+
+
+def record(name, rng):
+    """A row, its target and its weight, often the greatest."""
+    row = rng.normal(size=DIM)
+    row *= (ROW_NORM if rng.random() < 0.7 else ROW_NORM * rng.random()) / np.linalg.norm(row)
+    target = rng.uniform() if name == "soft" else rng.choice([-1.0, 1.0])
+    return row, target, BOUND if rng.random() < 0.7 else BOUND * rng.random()
+
+
+def weighted(name, one, params):
+    """The weighted gradient of a record, and its Hessian."""
+    row, target, weight = one
+    slope, curvature = (
+        float(value[0]) for value in CORES[name].evaluate(np.array([row @ params]), np.array([target]))[1:]
+    )
+    return weight * slope * row, weight * curvature * np.outer(row, row)
+
+
+@by_loss
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_no_weighted_record_moves_more_and_some_move_that_much(name, relation):
+    rng = np.random.default_rng(5)
+    given = {"weights": dpci.Weights(bound=BOUND, total=TOTAL)}
+    pure, gaussian = (steps(name, relation, budget, **given) for budget in (dpci.PureDP(5.0), dpci.ZCDP(3.0)))
+    separate = steps(name, relation, dpci.ZCDP(3.0), moments="separate", **given)
+    # The noise b is added to the sum of weights over their bound: the sum of weights has bound times its sensitivity.
+    shift = BOUND * pure["coefficients"].sensitivity
+    weight = pure["moments"].scale / pure["moments"].hessian_scale
+    alpha = gaussian["moments"].scale / gaussian["moments"].hessian_scale
+    attained = dict.fromkeys(["shift", "hessian", "covariance", "nuclear", "joint"], 0.0)
+    for trial in range(1000):
+        params = rng.normal(size=DIM) * rng.choice([0.0, 0.5, 30.0])
+        pair = [record(name, rng) for _ in range(2)]
+        if trial % 3 == 0:
+            row, target, _ = pair[0]
+            pair = [(row, target, BOUND), (-row, target, BOUND)]
+        if trial % 3 == 1:  # orthogonal rows
+            axes = np.linalg.qr(rng.normal(size=(DIM, DIM)))[0] * ROW_NORM
+            target = 0.0 if name == "soft" else 1.0
+            pair = [(axes[k], target, BOUND) for k in range(2)]
+            away = rng.choice([-20.0, 20.0, 0.0, 0.4, 0.5001 / ROW_NORM**2])
+            params = axes[:2].sum(axis=0) * away
+        if trial % 6 == 5:  # both slopes at their bound, nearly antipodal rows
+            across, along = np.linalg.qr(rng.normal(size=(DIM, 2)))[0].T
+            side, target = (1.0, 0.0) if name == "soft" else (-1.0, 1.0)
+            rows = [ROW_NORM * (sign * np.cos(0.2) * across + side * np.sin(0.2) * along) for sign in (1.0, -1.0)]
+            pair = [(row, target, BOUND) for row in rows]
+            params = 50.0 * along
+        (g, h), (other_g, other_h) = (weighted(name, one, params) for one in pair)
+        if relation == "add_remove":
+            other_g, other_h = 0.0 * other_g, 0.0 * other_h
+        moved_h = (h - other_h) / TOTAL
+        moved_s = (np.outer(g, g) - np.outer(other_g, other_g)) / (TOTAL * BOUND)
+        found = {
+            "shift": np.linalg.norm(g - other_g) / shift,
+            "hessian": norms(moved_h)[0] / separate["hessian"].sensitivity,
+            "covariance": norms(moved_s)[0] / separate["gradient_cov"].sensitivity,
+            "nuclear": (weight * norms(moved_h)[1] + norms(moved_s)[1]) / pure["moments"].sensitivity,
+            "joint": np.hypot(alpha * norms(moved_h)[0], norms(moved_s)[0]) / gaussian["moments"].sensitivity,
+        }
+        attained = {key: max(value, found[key]) for key, value in attained.items()}
+    assert max(attained.values()) <= ROUNDING, attained
+    assert min(attained.values()) >= 0.95, attained
+
+
+@by_loss
+def test_no_weighted_record_moves_the_minimiser_more(name):
+    """Also where most records weigh more than the total says, and one of them pulls the others far."""
+    rng = np.random.default_rng(6)
+    n, strength, bound, total = 4, 0.5, 3.0, 6.0
+    plan = minimiser_plan(name, strength, n, weights=dpci.Weights(bound=bound, total=total))
+    greatest = 0.0
+    for _ in range(60):
+        scale = rng.choice([1e-3, 1.0])
+        rest = [(scale * row, target, bound) for row, target, _ in (record(name, rng) for _ in range(n - 1))]
+        row, target, _ = record(name, rng)
+        row *= ROW_NORM / np.linalg.norm(row)
+        pair = [(row, target, bound), (-row, target, bound)]
+        ends = [minimiser(name, [*rest, last], strength, total, weighted) for last in pair]
+        gap = np.linalg.norm(np.subtract(*ends))
+        greatest = max(greatest, gap / plan.steps[0].sensitivity)
+    assert 0.5 < greatest <= ROUNDING
+
+
+@by_loss
+def test_pure_objective_perturbation_of_one_parameter(name):
+    """The density of the released parameter by its noise: that of two neighbours differs by the claim at most."""
+    rng = np.random.default_rng(7)
+    n, strength, total, epsilon = 3, 2.0, 6.0, 1.5
+    plan = dpci.plan(
+        n_samples=n,
+        n_features=1,
+        budget=dpci.PureDP(epsilon),
+        l2_strength=strength,
+        loss=LOSSES[name],
+        rows=1.0,
+        intercept=False,
+        mechanism=dpci.ObjectivePerturbation(moments="none"),
+        weights=dpci.Weights(bound=BOUND, total=total),
+    )
+    scale, grid, greatest = plan.steps[0].scale, np.linspace(-6.0, 6.0, 1001), 0.0
+    divisor = total / BOUND
+
+    def log_density(records):
+        b, jacobian = -divisor * strength * grid, divisor * strength
+        for x, target, weight in records:
+            slope, curvature = CORES[name].evaluate(grid * x, np.full(len(grid), target))[1:]
+            b = b - weight / BOUND * slope * x
+            jacobian = jacobian + weight / BOUND * curvature * x**2
+        return -np.abs(b) / scale + np.log(jacobian)
+
+    for _ in range(100):
+        rest = [(rng.uniform(-1, 1), rng.choice([0.0, 1.0]) if name == "soft" else 1.0, BOUND) for _ in range(n - 1)]
+        pair = [
+            (rng.choice([-1.0, 1.0]), rng.choice([0.0, 1.0]) if name == "soft" else 1.0, rng.choice([0.0, BOUND]))
+            for _ in range(2)
+        ]
+        gap = log_density([*rest, pair[0]]) - log_density([*rest, pair[1]])
+        greatest = max(greatest, np.abs(gap).max())
+    # At one parameter the gradients of two logistic records differ by L R, not twice that.
+    assert 0.45 * epsilon < greatest <= epsilon * ROUNDING
