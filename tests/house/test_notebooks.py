@@ -4,7 +4,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -21,10 +20,10 @@ from dpci.schema import (
     UnlistedColumn,
 )
 from dpci.shown.displayed import Displayed
+from support.pages import Page
 from support.releases import RELEASES
 
 EVIL = "<script>alert(1)</script>"
-VOID = {"line", "circle", "wbr"}
 COLUMNS = (
     NumericColumn(name=EVIL, lower=0.0, upper=1.0, unit="<b>", source="<i>"),
     CategoricalColumn(name="g", categories=("a", EVIL), reference="a"),
@@ -36,40 +35,13 @@ GAPS = PartialSchema(
 )
 
 
-class Cell(HTMLParser):
-    """Elements and text of a cell; fails where elements do not nest."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.names, self.text = [], [], ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, name, attributes):
-        self.names.append(name)
-        assert not any(key == "id" or key.startswith("on") for key, _ in attributes)
-        if name not in VOID:
-            self.open.append(name)
-
-    def handle_startendtag(self, name, _attributes):
-        assert name in VOID
-        self.names.append(name)
-
-    def handle_endtag(self, name):
-        assert self.open.pop() == name
-
-    def handle_data(self, data):
-        if self.open[-1:] != ["style"]:
-            self.text += data
-
-
 def cell(shown):
     found = shown._repr_html_()
-    parsed = Cell(found)
+    parsed = Page(found)
+    assert not any(key == "id" or key.startswith("on") for key, _ in parsed.attributes)
     assert parsed.names[:2] == ["div", "style"]
     assert parsed.names.count("style") == 1
-    assert "script" not in parsed.names
+    assert not {"script", "meta"} & {*parsed.names}
     style = re.search("<style>(.*?)</style>", found, re.DOTALL)[1]
     # Every rule stands within that of the cell, and its height is bounded.
     depth = np.cumsum([{"{": 1, "}": -1}.get(letter, 0) for letter in style])

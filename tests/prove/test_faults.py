@@ -15,6 +15,7 @@ import pytest
 
 import dpci
 from support import faults
+from support.studies import complete
 
 pytestmark = [pytest.mark.prove, pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")]
 
@@ -54,13 +55,6 @@ _replicates.CHECKPOINT_SECONDS, _replicates.BATCH_SECONDS = 0.0, 1e-3
 warnings.simplefilter("ignore")
 simulate.coverage(*tests.make_rows(), checkpoint=sys.argv[2], **{**tests.STUDY, "n_replicates": 10**7})
 """
-
-
-def complete(path):
-    if not path.exists():
-        return 0
-    with np.load(path) as archive:
-        return len(archive["coverage_0_params"])
 
 
 def test_kills_at_any_time(tmp_path):

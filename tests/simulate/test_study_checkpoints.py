@@ -1,11 +1,5 @@
 """Checkpoints of studies: resumed to the same bits, also after a kill, and refused when they are another study's."""
 
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -65,47 +59,6 @@ def test_an_error_loses_nothing_that_was_complete(rows, tmp_path, monkeypatch):
         assert archive["coverage_0_params"].shape == (2 * _core.LANES, 4)
     assert_same_bits(coverage(*rows, checkpoint=path), expected)
     assert calls[3][0][0] == 2 * _core.LANES
-
-
-SCRIPT = """
-import sys, warnings
-sys.path.insert(0, sys.argv[1])
-from support import studies as t
-from dpci import simulate
-from dpci.simulate import replicates as _replicates
-_replicates.CHECKPOINT_SECONDS, _replicates.BATCH_SECONDS = 0.0, 1e-9
-warnings.simplefilter("ignore")
-simulate.coverage(*t.make_rows(), checkpoint=sys.argv[2], n_threads=1, **{**t.SMALL, "n_replicates": 10**6})
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
-def test_a_stopped_process_is_resumed(rows, tmp_path, kind):
-    path = tmp_path / "study.npz"
-    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1]), str(path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        started = time.monotonic()
-        while complete(path) < 24 and process.poll() is None and time.monotonic() - started < 60:
-            time.sleep(0.02)
-        process.send_signal(kind)
-        stopped = time.monotonic()
-        process.wait(timeout=30)
-    if kind is signal.SIGINT:
-        assert time.monotonic() - stopped < 5
-    assert process.returncode != 0
-    done = complete(path)
-    assert 24 <= done < 10**6
-    study = coverage(*rows, checkpoint=path, n_replicates=done + 16)
-    assert_same_bits(study, coverage(*rows, n_replicates=done + 16))
-
-
-def complete(path):
-    """Replicates in a checkpoint, which is whole whenever one looks."""
-    if not path.exists():
-        return 0
-    with np.load(path) as archive:
-        return len(archive["coverage_0_params"])
 
 
 @pytest.fixture(scope="module")
