@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpci.cli.main import main
-from dpci.data.persons import numbered
-from dpci.data.tags import check_in_one_group, tagged
+from dpci.data.persons import check_in_one_group, numbered, tagged
 from dpci.errors import InvalidInput
 
 

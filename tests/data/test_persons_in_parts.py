@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.data.tags import tagged
+from dpci.data.persons import tagged
 from dpci.errors import InvalidInput
 
 pytestmark = [

@@ -81,8 +81,6 @@ SITES = {
         "_told_apart": (1, ("persons",)),
         "_compared": (3, ("persons",)),
         "_cells": (1, ("persons",)),
-    },
-    "data/tags": {
         "check_apart": (1, ("parts_persons",)),
         "check_in_one_group": (1, ("parts_persons",)),
         "check_one_kind": (1, ("parts_persons",)),

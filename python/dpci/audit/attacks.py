@@ -1,13 +1,19 @@
 """Attacks on mechanisms and models: lower bounds on what a mechanism leaks, and what a model tells. Never private."""
 
+import json
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
 
-from dpci.audit.bounds import Inversion, LowerBound, Quantity, delta_at, epsilon_at, lower_bound, rho
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci.audit.bounds import Inversion, LowerBound, Quantity, delta_at, epsilon_at, lower_bound, rho, with_failures
 from dpci.audit.cases import WorstCase, delta_of
 from dpci.audit.catalogue import MECHANISMS, all_cases, make_case
-from dpci.audit.outputs import Draw, attempt, tables
-from dpci.audit.table import AuditReport
+from dpci.base.tables import format_percent
 from dpci.base.validation import (
     broken,
     check_count,
@@ -19,8 +25,145 @@ from dpci.base.validation import (
 )
 from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, check_budget
 from dpci.errors import InvalidInput
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import NOT_PRIVATE, Document, Table
+from dpci.shown.text import as_text
 
 __all__ = ["delta_lower_bound", "epsilon_lower_bound", "report", "rho_lower_bound", "worst_case"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditReport(Displayed):
+    """Lower bounds of many audits; returned by :func:`dpci.audit.report`. Not private.
+
+    Attributes
+    ----------
+    bounds : tuple of LowerBound
+        In the order of :data:`dpci.audit.MECHANISMS`.
+    n_runs : int
+        Runs on each of the two data sets of a case.
+    seed : int
+        Seed of the noise.
+    """
+
+    bounds: tuple[LowerBound, ...]
+    n_runs: int
+    seed: int
+
+    @property
+    def private(self) -> bool:
+        """False, as for each bound."""
+        return False
+
+    @property
+    def refuted(self) -> tuple[LowerBound, ...]:
+        """The bounds that refute their claims. A true claim is refuted with probability at most 1 - confidence."""
+        return tuple(bound for bound in self.bounds if bound.refutes())
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return mechanism, statement, claim, lower bound and verdict of each audit as texts."""
+        found = []
+        for bound in self.bounds:
+            statement = "ρ" if bound.quantity == "rho" else f"ε at δ={bound.at:g}" if bound.at else "ε"
+            verdict = "REFUTED" if bound.refutes() else "not refuted"
+            claim = "" if bound.claim is None else f"{_number(bound.claim):.3f}"
+            found.append((bound.name or "", statement, claim, f"{bound.value:.3f}", verdict))
+        return found
+
+    def summary(self) -> str:
+        """Aligned table."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
+        header = ("mechanism", "statement", "claim", "lower bound", "verdict")
+        confidence = ", ".join(sorted({format_percent(bound.confidence) for bound in self.bounds}))
+        head = f"Audit: {self.n_runs:,} runs on each data set, confidence {confidence}, seed {self.seed}. {NOT_PRIVATE}"
+        return Document(title=head, parts=[Table(header, self.rows())])
+
+    def to_json(self) -> str:
+        """Return all bounds as JSON."""
+        bounds = [bound.to_dict() for bound in self.bounds]
+        return json.dumps({"n_runs": self.n_runs, "seed": self.seed, "private": self.private, "bounds": bounds})
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def _number(claim: Budget) -> float:
+    return claim.rho if isinstance(claim, ZCDP) else claim.epsilon
+
+
+_F64: TypeAlias = NDArray[np.float64]
+
+Draw: TypeAlias = Callable[[Any], ArrayLike]
+
+_GREATEST_FLOAT = float(np.finfo(np.float64).max)
+
+
+class Failure:
+    """Stands for the output of a run that raised an exception."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def attempt(draw: Draw, data: object) -> ArrayLike | Failure:
+    """Run a mechanism once."""
+    try:
+        return draw(data)
+    except Exception as error:  # noqa: BLE001  # a failure of any kind is an outcome
+        return Failure(error)
+
+
+def tables(first: list[ArrayLike | Failure], second: list[ArrayLike | Failure]) -> tuple[_F64, _F64]:
+    """Return outputs on both data sets, (n_runs,) or (n_runs, k); with a column of failures if there are any."""
+    runs = first, second
+    failed = [np.array([isinstance(output, Failure) for output in outputs]) for outputs in runs]
+    kept = [[output for output in outputs if not isinstance(output, Failure)] for outputs in runs]
+    errors = [output.error for output in (*first, *second) if isinstance(output, Failure)]
+    if not any(kept):
+        raise errors[0]
+    found = [_as_outputs(outputs) for outputs in kept if outputs]
+    if len({outputs.shape[1:] for outputs in found}) > 1:
+        raise InvalidInput(f"outputs must have one length, got shapes {found[0].shape[1:]} and {found[1].shape[1:]}")
+    if not errors:
+        return found[0], found[1]
+    given = iter(found)
+    empty = np.empty((0, *found[0].shape[1:]))
+    a, b = (with_failures(next(given) if outputs else empty, gone) for outputs, gone in zip(kept, failed, strict=True))
+    return a, b
+
+
+def _as_outputs(outputs: list[ArrayLike]) -> _F64:
+    """Return the outputs as an array of shape (n_runs,) or (n_runs, k)."""
+    try:
+        given = np.asarray(outputs)
+        with np.errstate(over="ignore"):
+            table = given.astype(np.float64) if _is_real(given) else None
+    except (TypeError, ValueError, OverflowError):
+        table = None
+    if table is None:
+        raise InvalidInput(
+            "outputs must be numbers or vectors of one length, real and in the range of floats, got a "
+            f"{type(outputs[0]).__name__} as the first output"
+        )
+    if table.ndim > 1:
+        table = table.reshape(len(table), -1)
+    if np.isnan(table).any() or table.size == 0:
+        raise InvalidInput(
+            "outputs must not be NaN or empty, got one that is (return a number that represents this outcome)"
+        )
+    # A threshold between infinite outputs would be infinite, which JSON does not have.
+    return np.clip(table, -_GREATEST_FLOAT, _GREATEST_FLOAT)
+
+
+def _is_real(outputs: NDArray[Any]) -> bool:
+    """Whether these are real numbers: NumPy would parse texts, and drop imaginary parts."""
+    # Integers beyond 64 bits are objects to it.
+    if outputs.dtype.kind == "O":
+        return all(isinstance(value, Real) for value in outputs.flat)
+    return outputs.dtype.kind in "biuf"
+
 
 # One run to choose and one to measure would be legal, and say nothing.
 _LEAST_RUNS = 4

@@ -17,7 +17,7 @@ from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
 from dpci.data.frames import check_same_index, taken_over
 from dpci.data.labels import BOOLEANS, Classes, Label, SeveralClasses, check_public_classes, encode
-from dpci.data.tags import PartPersons, check_apart, check_one_kind, tagged
+from dpci.data.persons import PartPersons, check_apart, check_one_kind, tagged
 from dpci.data.weights import weight_values, weights_of_cells
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss

@@ -14,8 +14,7 @@ from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remainin
 from dpci.errors import BudgetExceeded, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
-from dpci.ledger.places import check_path, shown_path
-from dpci.ledger.store import FileStore, MemoryStore, Store
+from dpci.ledger.store import FileStore, MemoryStore, Store, check_path, shown_path
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Code, Document, Facts, Paragraph, Part, Table, Words
 from dpci.shown.text import as_text

@@ -16,9 +16,8 @@ from dpci.base.validation import as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
-from dpci.data.persons import checked_ids
+from dpci.data.persons import check_in_one_group, checked_ids
 from dpci.data.rows import Rows, Source, read
-from dpci.data.tags import check_in_one_group
 from dpci.errors import DpciError, InvalidInput
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry

@@ -37,10 +37,10 @@ from dpci.tuning.candidates import (
     check_candidates,
     check_keywords,
     check_share,
+    models_asked,
     plain_params,
     validation_loss_of,
 )
-from dpci.tuning.models import models_asked
 from dpci.tuning.record import TuneRecord
 from dpci.tuning.result import TuneResult
 from dpci.tuning.rule import tune_by_rule
