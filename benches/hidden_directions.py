@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import dpci
 from _environments import now
 from _timing import commit
-from dpci.lowlevel.samplers import gaussian, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
+from dpci.lowlevel.blocks import gaussian, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
 from unregularised import Case, cases
 
 _F64 = NDArray[np.float64]

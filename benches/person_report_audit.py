@@ -10,7 +10,7 @@ import numpy as np
 import dpci
 from _audits import LOSS, N_RECORDS, RIDGE, least_delta, origin, row, rows_of, seeds_of
 from dpci import _core
-from dpci.audit.scores import report_scores
+from dpci.audit.cases import report_scores
 from dpci.model.settings import Settings
 from person_audit import IDS, N_ROWS, persons_of, runs_of
 

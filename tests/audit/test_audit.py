@@ -11,9 +11,8 @@ from scipy import stats
 import dpci
 from dpci import audit
 from dpci.audit.bounds import Event, delta_at, epsilon_at, lower_bound, probability_bounds, rho
-from dpci.audit.cases import FitCase
+from dpci.audit.cases import FitCase, fit_scores
 from dpci.audit.catalogue import all_cases
-from dpci.audit.scores import fit_scores
 from dpci.errors import InvalidInput
 
 # One false alarm in a million.

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import dpci
 from dpci import datasets
 from dpci.datasets import files as _files
-from dpci.datasets import streaming as _streaming
+from dpci.datasets import loaders as _loaders
 from dpci.datasets.catalogue import CATALOGUE, KDDCUP99
 from dpci.datasets.tables import parse
 from dpci.errors import InvalidInput
@@ -219,11 +219,11 @@ def test_memory_is_the_sparse_rows_and_a_chunk(publish) -> None:
 
 @needs_percent10
 def test_streamed_lines_of_the_published_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_streaming, "CHUNK_ROWS", 7_000)
+    monkeypatch.setattr(_loaders, "CHUNK_ROWS", 7_000)
     content = _files.read(KDDCUP99.files["percent10"], download=False)
     # Normal connections and attacks, in three chunks.
     lines = content.splitlines(keepends=True)[140_000:160_000]
-    rows = _streaming.read_rows(io.BytesIO(b"".join(lines)), KDDCUP99.layout, datasets.load_schema("kddcup99"), "part")
+    rows = _loaders.read_rows(io.BytesIO(b"".join(lines)), KDDCUP99.layout, datasets.load_schema("kddcup99"), "part")
     X, y = dense(lines)
     np.testing.assert_array_equal(rows.X.toarray(), X)
     np.testing.assert_array_equal(rows.y, y)

@@ -24,8 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpci
 import dpci.sklearn
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
-from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
+from dpci.sklearn.linear import PrivateLinearRegression, PrivatePoissonRegressor, PrivateRegressor, PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
 from support.keywords import assembled

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpci
 from dpci.errors import DpciWarning, InvalidInput, ReleaseFailed
-from dpci.sklearn.multinomial import PrivateMultinomialRegression
+from dpci.sklearn.classifiers import PrivateMultinomialRegression
 from dpci.sklearn.transformers import RowNormClipper
 from support.keywords import assembled
 from support.sklearn_rows import D, N, make_rows, warnings_of

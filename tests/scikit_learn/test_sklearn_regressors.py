@@ -7,7 +7,7 @@ from sklearn.utils import get_tags
 
 import dpci
 from dpci.losses import Poisson, Quantile, Squared
-from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
+from dpci.sklearn.linear import PrivatePoissonRegressor, PrivateRegressor
 from support.keywords import assembled
 from support.sklearn_rows import make_rows, make_targets
 

@@ -22,8 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 import dpci
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from dpci.sklearn.linear import PrivateRidge
-from dpci.sklearn.regressors import PrivateRegressor
+from dpci.sklearn.linear import PrivateRegressor, PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of

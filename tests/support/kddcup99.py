@@ -12,8 +12,8 @@ import pytest
 
 from dpci import datasets
 from dpci.datasets import files as _files
+from dpci.datasets import loaders as _loaders
 from dpci.datasets import simulated as _simulated
-from dpci.datasets import streaming as _streaming
 from dpci.datasets.catalogue import KDDCUP99
 
 CHUNK_ROWS = 100
@@ -51,7 +51,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty DPCI_DATA, an empty cache, no network, and small chunks."""
     monkeypatch.setenv("DPCI_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
-    monkeypatch.setattr(_streaming, "CHUNK_ROWS", CHUNK_ROWS)
+    monkeypatch.setattr(_loaders, "CHUNK_ROWS", CHUNK_ROWS)
     monkeypatch.setattr(_simulated, "CHUNK_ROWS", CHUNK_ROWS)
 
     def offline(*_: object) -> None:

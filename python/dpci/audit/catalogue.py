@@ -13,11 +13,11 @@ from dpci.audit.cases import (
     HistogramCase,
     MomentMatrixCase,
     ReportCase,
+    Rows,
     SealCase,
     TuningCase,
     WorstCase,
 )
-from dpci.audit.scores import Rows
 from dpci.base.validation import check_choice
 from dpci.budgets import ZCDP, AddRemove, Budget, Neighbors
 from dpci.errors import InvalidInput

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.base.validation import check_count, check_seed
 from dpci.datasets.catalogue import KDDCUP99
-from dpci.datasets.loaders import Dataset, load_schema
-from dpci.datasets.streaming import CHUNK_ROWS, stack
+from dpci.datasets.loaders import CHUNK_ROWS, Dataset, load_schema, stack
 from dpci.datasets.tables import Table, load_table
 from dpci.errors import InvalidInput
 from dpci.schema.columns import CategoricalColumn, NumericColumn

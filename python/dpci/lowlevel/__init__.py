@@ -7,14 +7,18 @@ from dpci.lowlevel.blocks import (
     erm_value_and_gradient,
     error_components,
     exact_half_widths,
+    gaussian,
     gaussian_delta,
     gaussian_mu,
     hessian_and_gradient_cov,
+    laplace,
     minimize_erm,
     monte_carlo_interval,
+    spherical_laplace,
+    symmetric_gaussian,
+    symmetric_matrix_laplace,
     weighted_gram,
 )
-from dpci.lowlevel.samplers import gaussian, laplace, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace
 
 __all__ = [
     "Minimum",

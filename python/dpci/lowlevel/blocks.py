@@ -1,4 +1,4 @@
-"""Typed building blocks for other libraries and for tests; none of them is private by itself."""
+"""Typed building blocks for other libraries and for tests, and draws of noise; none of them is private by itself."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -23,6 +23,7 @@ from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
+from dpci.errors import InvalidInput
 from dpci.losses import LossLike, check_loss
 from dpci.rows import Ball, RowsLike, core_rows, read_rows
 
@@ -40,7 +41,10 @@ __all__ = [
     "weighted_gram",
 ]
 
+
 _F64: TypeAlias = NDArray[np.float64]
+
+
 NoiseLaw: TypeAlias = Literal["spherical_laplace", "gaussian"]
 _LAWS: tuple[NoiseLaw, ...] = ("spherical_laplace", "gaussian")
 Solver: TypeAlias = Literal["auto", "newton", "preconditioned", "lbfgs", "ball"]
@@ -364,3 +368,66 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 def _vector(name: str, values: ArrayLike) -> _F64:
     return check_finite(name, as_vector(name, values))
+
+
+def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors with density proportional to exp(-||b|| / scale).
+
+    Parameters
+    ----------
+    n, dim : int
+        Number of vectors and of coordinates.
+    scale : float
+        1/rate.
+    seed : int
+        Seed of the simulation generator.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n, dim)
+    """
+    return check_finite(
+        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
+
+
+def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
+    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
+
+
+def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
+    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
+
+
+def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
+    """Not private by itself. Draw symmetric matrices, normal in isometric coordinates, shape (n, dim, dim).
+
+    The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
+    """
+    return check_finite(
+        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
+    )
+
+
+def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Not private by itself. Draw differences of two Wishart matrices, shape (n, dim, dim).
+
+    Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/proofs/mechanisms.md,
+    "Noise").
+    """
+    return check_finite(
+        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
+    )
+
+
+def _sizes(n: int, dim: int) -> tuple[int, int]:
+    return check_count("n", n, least=0), check_count("dim", dim)
+
+
+def _seed(value: object) -> int:
+    seed = check_seed(value)
+    if seed is None:
+        raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
+    return seed

@@ -14,7 +14,7 @@ from dpci.base.validation import check_fraction
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of, in_all_columns
-from dpci.schema.check import SchemaCheck, check_table
+from dpci.schema.check import SchemaCheck, check_table, document_of
 from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
 from dpci.schema.saved import described_by, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema, Table
@@ -189,8 +189,6 @@ class PartialSchema(Displayed):
         return cells
 
     def _document(self) -> Document:
-        from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
-
         return document_of(self, "Schema with gaps")
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import categories_of, check_length, column_of, key_of
-from dpci.schema.check import SchemaCheck, check_products, check_table
+from dpci.schema.check import SchemaCheck, check_products, check_table, document_of
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
@@ -322,8 +322,6 @@ class Schema(Displayed):
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def _document(self) -> Document:
-        from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
-
         return document_of(self, "Schema")
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:

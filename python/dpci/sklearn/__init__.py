@@ -7,10 +7,8 @@ from dpci.base.naming import name_publicly
 from dpci.base.optional import optional
 
 with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-learn 1.6 or later"):
-    from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-    from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
-    from dpci.sklearn.multinomial import PrivateMultinomialRegression
-    from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
+    from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression, PrivateMultinomialRegression
+    from dpci.sklearn.linear import PrivateLinearRegression, PrivatePoissonRegressor, PrivateRegressor, PrivateRidge
     from dpci.sklearn.search import PrivateGridSearch
     from dpci.sklearn.transformers import PublicScaler, RowNormClipper
 

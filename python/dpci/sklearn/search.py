@@ -21,8 +21,8 @@ from dpci.losses import LossLike
 from dpci.mechanisms import check_mechanism
 from dpci.model.settings import AUTO
 from dpci.sklearn.base import PrivateLinearEstimator, Releasing
+from dpci.sklearn.classifiers import PrivateMultinomialRegression
 from dpci.sklearn.leaks import warn_of_fitting
-from dpci.sklearn.multinomial import PrivateMultinomialRegression
 from dpci.sources.described import check_unit_columns
 from dpci.tuning.candidates import Search
 from dpci.tuning.choose import release_tuned
