@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 import dpci
 from dpci import datasets
 from dpci.cli.main import main
-from dpci.cli.parsing import parse_budget, parse_loss
+from dpci.cli.options import parse_budget, parse_loss
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput

@@ -8,7 +8,7 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
-from dpci.cli.parsing import parse_loss
+from dpci.cli.options import parse_loss
 from dpci.schema import Schema
 from dpci.schema.columns import NumericColumn
 from support.keywords import assembled

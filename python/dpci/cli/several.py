@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from dpci.cli.options import ModelOptions, find_schema, given
-from dpci.cli.parsing import parse_budget
+from dpci.cli.options import ModelOptions, find_schema, given, parse_budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.schema.columns import CategoricalTarget

@@ -25,7 +25,7 @@ from dpci.schema.cells import columns_beside
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Table
 from dpci.sources.chunks import Chunks
-from dpci.sources.tables import table_parts
+from dpci.sources.described import table_parts
 from dpci.unit import Persons, given_unit
 
 

@@ -19,8 +19,8 @@ from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
+from dpci.utility.expected import BudgetPath
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
-from dpci.utility.path import BudgetPath
 from dpci.utility.result import UtilityCurve
 
 __all__ = ["curve"]

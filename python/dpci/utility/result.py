@@ -17,9 +17,8 @@ from dpci.errors import InvalidInput
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table, short_form
 from dpci.shown.text import as_text
-from dpci.utility.expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
+from dpci.utility.expected import BudgetPath, ExpectedUtility, NoiseAverage, average, worst_case_loss
 from dpci.utility.metrics import CallerMetric, RowMetric
-from dpci.utility.path import BudgetPath
 from dpci.utility.search import Refits, least_root, tabulate
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.errors import NotConverged
-from dpci.utility.path import BudgetPath
+from dpci.utility.expected import BudgetPath
 
 if TYPE_CHECKING:
     from scipy.interpolate import PchipInterpolator

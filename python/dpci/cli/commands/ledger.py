@@ -7,9 +7,8 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, ExampleGroup, app, note
-from dpci.cli.options import BUDGET, OUTPUT, one_of, option
+from dpci.cli.options import BUDGET, OUTPUT, one_of, option, parse_budget
 from dpci.cli.output import check_new, ledger_files, new_file
-from dpci.cli.parsing import parse_budget
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 

@@ -5,8 +5,7 @@ import warnings
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
-from dpci.cli.options import find_schema
-from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
+from dpci.cli.options import find_schema, parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting

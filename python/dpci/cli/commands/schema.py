@@ -6,8 +6,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.commands.fit import read_in_passes
 from dpci.cli.delivery import Delivery, deliver
-from dpci.cli.options import find_any_schema
-from dpci.cli.parsing import parse_budget
+from dpci.cli.options import find_any_schema, parse_budget
 from dpci.cli.rows import TableRows, UnitOptions
 from dpci.described.release import release_schema
 from dpci.errors import InvalidInput

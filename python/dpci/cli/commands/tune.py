@@ -7,8 +7,18 @@ from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
-from dpci.cli.options import BUDGET, MODEL, CommonOptions, find_schema, in_rows, one_of, option, with_options
-from dpci.cli.parsing import numbers, parse_loss
+from dpci.cli.options import (
+    BUDGET,
+    MODEL,
+    CommonOptions,
+    find_schema,
+    in_rows,
+    numbers,
+    one_of,
+    option,
+    parse_loss,
+    with_options,
+)
 from dpci.cli.rows import TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
