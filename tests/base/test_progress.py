@@ -1,5 +1,6 @@
-"""Bars of progress: where somebody looks, of what takes long, and never of what private errors hide."""
+"""Bars of progress where somebody looks, and warnings that point at the line of the caller."""
 
+import inspect
 import io
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 import dpci
 from dpci.base import progress
+from dpci.base.warn import warn
 
 pytest.importorskip("tqdm")
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(400, 2))
@@ -124,3 +126,16 @@ def test_private_errors_hide_how_many_passes_there_are(monkeypatch, errors):
     with pytest.raises(dpci.ReleaseFailed if errors == "private" else dpci.InvalidInput):
         dpci.fit(dpci.Chunks(broken), ledger=dpci.Ledger(dpci.ZCDP(1.0), errors=errors), **FIT)
     assert not progress._HIDDEN.get()
+
+
+@pytest.mark.parametrize("module", ["dpci.room.file", "sklearn.base", "joblib.parallel", "dpci_of_another"])
+def test_a_warning_points_at_the_first_line_outside(module):
+    inner = {"__name__": "dpci.inner", "warn": warn}
+    exec("def give():\n    warn(UserWarning('said'))", inner)  # a function of another module
+    outer = {"__name__": module, "give": inner["give"]}
+    exec(compile("def call():\n    give()", "outer.py", "exec"), outer)  # as above
+    with pytest.warns(UserWarning, match="said") as caught:
+        outer["call"]()
+    line = inspect.currentframe().f_lineno - 1
+    passed = not module.startswith("dpci_")
+    assert (caught[0].filename, caught[0].lineno) == ((__file__, line) if passed else ("outer.py", 2))

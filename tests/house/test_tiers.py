@@ -1,10 +1,14 @@
-"""The two tiers of tests: slow.txt names tests that exist, and CI runs the commands that the README names."""
+"""The tests themselves: slow ones exist, CI runs what the README names, and their noise is the same in every run."""
 
 import re
 from collections import Counter
 from pathlib import Path
 
-from support import slow
+import numpy as np
+import pytest
+
+import dpci
+from support import noise, slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,3 +47,26 @@ def test_ci_runs_what_the_pages_name():
     assert "- run: .ci/run\n" in workflow
     hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     assert [path for path in re.findall(r"tests/\S+\.py", hooks) if not (ROOT / path).exists()] == []
+
+
+X, Y = np.linspace(-1.0, 1.0, 60)[:, None], np.tile([0, 1], 30)
+
+
+def release():
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "classes": (0, 1)}
+    return dpci.fit(X, Y, **keywords)
+
+
+def test_it_repeats_itself_in_another_run_and_never_within_one():
+    first, second = release(), release()
+    assert first.private
+    assert not np.array_equal(first.params, second.params)
+    noise.start(entropy=False)
+    assert release().to_json() == first.to_json()
+
+
+@pytest.mark.entropy
+def test_a_test_may_ask_for_the_noise_of_the_operating_system():
+    first = release()
+    noise.start(entropy=True)
+    assert not np.array_equal(release().params, first.params)

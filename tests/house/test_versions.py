@@ -1,8 +1,11 @@
-"""Versions: one number everywhere, and a changelog in its form."""
+"""Versions: one number everywhere, in the citation too, and a changelog in its form."""
 
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 import dpci
 
@@ -24,3 +27,19 @@ def test_the_changelog_has_the_form_of_keep_a_changelog():
     kinds = [line.removeprefix("### ") for line in lines if line.startswith("### ")]
     assert kinds
     assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_citation_names_this_version():
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML, which comes with 'dpci[docs]'")
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert record["version"] == dpci.__version__
+    assert f'version = "{record["version"]}"' in (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    assert {"cff-version", "message", "title", "authors"} <= record.keys()
+    assert record["authors"] == [{"name": "The dpci developers"}]
+
+
+@pytest.mark.skipif(find_spec("cffconvert") is None, reason="needs cffconvert, which is not among the extras")
+def test_the_citation_is_valid():
+    from cffconvert import Citation  # noqa: PLC0415  # optional
+
+    Citation((ROOT / "CITATION.cff").read_text(encoding="utf-8")).validate()

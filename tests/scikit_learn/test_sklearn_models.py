@@ -1,4 +1,4 @@
-"""The classifier of several classes: scikit-learn's own checks, the order of classes, and what is refused."""
+"""Estimators of other models than two classes: several classes, and regressors of a loss or of a moment matrix."""
 
 import pickle
 
@@ -9,18 +9,24 @@ import scipy.sparse
 import sklearn
 from scipy import optimize
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, PoissonRegressor, Ridge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpci
+from dpci import regression
 from dpci.errors import DpciWarning, InvalidInput, ReleaseFailed
+from dpci.losses import Poisson, Quantile, Squared
 from dpci.sklearn.classifiers import PrivateMultinomialRegression
+from dpci.sklearn.linear import PrivateLinearRegression, PrivatePoissonRegressor, PrivateRegressor, PrivateRidge
 from dpci.sklearn.transformers import RowNormClipper
 from support.keywords import assembled
-from support.sklearn_rows import D, N, make_rows, warnings_of
+from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, _ = make_rows()
 LABELS = np.array(["mid", "high", "low"])
@@ -270,3 +276,207 @@ def test_weights_and_persons_are_those_of_the_library():
         last = clone(model).set_fit_request(sample_weight=True)
         pipe = make_pipeline(RowNormClipper(), last).fit(X, Y, sample_weight=weights)
     np.testing.assert_array_equal(pipe[-1].coef_, model.fit(X, Y, weights).coef_)
+
+
+X, _ = make_rows()
+WITH_ONES = np.column_stack([X, np.ones(len(X))])
+
+
+def test_poisson_regression_tends_to_that_of_scikit_learn():
+    counts = np.random.default_rng(4).poisson(np.exp(X[:, 0] + 0.2))
+    model = PrivatePoissonRegressor(
+        epsilon=1e9, mechanism=dpci.ObjectivePerturbation(moments="none"), radius=2.0, l2_strength=0.02
+    ).fit(X, counts)
+    theirs = PoissonRegressor(alpha=0.02, fit_intercept=False, tol=1e-10, max_iter=1000).fit(WITH_ONES, counts)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.predict(X), theirs.predict(WITH_ONES), rtol=1e-4)
+    with pytest.warns(dpci.DpciWarning, match="score"):
+        score = model.score(X, counts)
+    assert abs(score - theirs.score(WITH_ONES, counts)) < 1e-4
+
+
+HUGE = {"epsilon": 1e9, "moments": "none", "l2_strength": 0.02}
+
+
+def test_a_loss_of_counts_predicts_means():
+    counts = np.random.default_rng(4).poisson(np.exp(X[:, 0] + 0.2))
+    named = PrivatePoissonRegressor(seed=3, l2_strength=0.1, count_bound=5.0).fit(X, counts)
+    model = PrivateRegressor(
+        seed=3, l2_strength=0.1, loss=Poisson(count_bound=5.0), mechanism=dpci.ObjectivePerturbation(radius=1.0)
+    ).fit(X, counts)
+    assert model.result_.to_json() == named.result_.to_json()
+    scores = []
+    for fitted in (model, named, model.set_params(loss="huber")):  # what is fitted counts, not what comes next
+        np.testing.assert_array_equal(fitted.predict(X), named.result_.predict(X))
+        with pytest.warns(dpci.DpciWarning, match="score"):
+            scores.append(fitted.score(X, counts))
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_quantiles_are_those_of_the_targets():
+    targets = make_targets(X)
+    below = [
+        (
+            targets
+            <= PrivateRegressor(**assembled(**HUGE | {"l2_strength": 1e-4}, loss=loss)).fit(X, targets).predict(X)
+        ).mean()
+        for loss in (Quantile(quantile=0.2, s=0.01), Quantile(quantile=0.8, s=0.01))
+    ]
+    np.testing.assert_allclose(below, [0.2, 0.8], atol=0.05)
+
+
+def test_the_loss_is_checked_by_fit_and_says_which_targets_there_are():
+    for loss in ("logistic", dpci.losses.HuberHinge()):
+        with pytest.raises(dpci.InvalidInput, match="loss must be that of a real target or of a count"):
+            PrivateRegressor(loss=loss).fit("no table", None)
+    with pytest.raises(dpci.InvalidInput, match="loss must be one of"):
+        PrivateRegressor(loss="absolute").fit("no table", None)
+    assert [get_tags(PrivateRegressor(loss=loss)).target_tags.positive_only for loss in (Squared(), "poisson")] == [
+        False,
+        True,
+    ]
+
+
+X, _ = make_rows()
+T = make_targets(X)
+KNOWN = {"bounds": (-0.5, 0.5), "target_bound": (-1.0, 1.0)}
+HUGE_BUDGET = 1e12
+
+
+def test_a_huge_budget_gives_the_coefficients_of_scikit_learn():
+    model, theirs = PrivateLinearRegression(epsilon=HUGE_BUDGET, **KNOWN).fit(X, T), LinearRegression().fit(X, T)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, theirs.intercept_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), theirs.predict(X), atol=1e-6)
+    without = PrivateLinearRegression(epsilon=HUGE_BUDGET, fit_intercept=False, **KNOWN).fit(X, T)
+    expected = LinearRegression(fit_intercept=False).fit(X, T).coef_
+    np.testing.assert_allclose(without.coef_, expected, atol=1e-6)
+    assert without.intercept_ == 0.0
+    ones = np.column_stack([X, np.ones(N)])
+    ridge = PrivateRidge(epsilon=HUGE_BUDGET, l2_strength=0.02).fit(X, T)
+    theirs = Ridge(alpha=N * 0.02 / 2, fit_intercept=False).fit(ones, T)
+    np.testing.assert_allclose(np.append(ridge.coef_, ridge.intercept_), theirs.coef_, atol=1e-6)
+
+
+def test_the_result_is_that_of_a_release():
+    given = {"robust": True, "neighbors": "add_remove", "n_public": N, "n_threads": 1, "seed": 3, **KNOWN}
+    model, caught = warnings_of(lambda: PrivateLinearRegression(epsilon=None, rho=0.5, **given).fit(X, T))
+    assert [warning.category for warning in caught] == [dpci.SeededNoiseWarning]
+    assert caught[0].filename == __file__
+    given["neighbors"] = dpci.AddRemove(given.pop("n_public"))
+    with pytest.warns(dpci.SeededNoiseWarning):
+        direct = regression.release(X, T, budget=dpci.ZCDP(0.5), rows="clip", **given)
+    assert model.result_.to_json() == direct.fit(covariance="robust").to_json()
+    np.testing.assert_array_equal(model.conf_int(level=0.8), model.result_.conf_int(level=0.8))
+    assert regression.MomentMatrix.of(model.result_).to_json() == direct.to_json()
+    with pytest.warns(dpci.SeededNoiseWarning):
+        ridge = PrivateRidge(l2_strength=0.1, target_bound=2.0, seed=5).fit(X, T)
+    with pytest.warns(dpci.SeededNoiseWarning):
+        same = dpci.fit(
+            X, T, loss=dpci.losses.Squared(2.0), budget=dpci.PureDP(1.0), l2_strength=0.1, rows="clip", seed=5
+        )
+    assert ridge.result_.to_json() == same.to_json()
+
+
+@pytest.mark.parametrize(
+    ("params", "budget"),
+    [
+        ({}, dpci.PureDP(1.0)),
+        ({"delta": 1e-6}, dpci.ApproxDP(1.0, 1e-6)),
+        ({"epsilon": None, "rho": 0.5}, dpci.ZCDP(0.5)),
+        ({"epsilon": None, "mu": 0.5}, dpci.GDP(0.5)),
+    ],
+)
+def test_budgets(params, budget):
+    assert PrivateLinearRegression(**params, **KNOWN).fit(X, T).result_.budget == budget
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"mu": 0.5}, r"epsilon, delta and rho must be None if mu is given, got epsilon=1.0"),
+        ({"epsilon": None}, r"epsilon must be given unless rho is given"),
+        ({"epsilon": -1.0}, r"epsilon must be finite and > 0"),
+        ({"row_norm": 1.0}, r"rows must be None, or 'clip', with bounds"),
+        ({"bounds": 3}, r"bounds must be a pair"),
+        ({"target_bound": (1, 0)}, r"target_bound must be finite and increasing"),
+        ({"robust": True, "fit_intercept": False}, r"robust must be False without an intercept"),
+        ({"fit_intercept": "no"}, r"fit_intercept must be"),
+        ({"n_public": 5}, r"n_public must be None"),
+        ({"ledger": "no"}, r"ledger must be a dpci.Ledger or None"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked_before_the_data(params, message):
+    model = PrivateLinearRegression(**{**KNOWN, **params})
+    with pytest.raises(dpci.InvalidInput, match=message):
+        model.fit("no table", None)
+    with pytest.raises(NotFittedError):
+        model.conf_int()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"intercept_scale": 0.5}, "intercept must be True or False with"),
+        ({"l2_strength": -1.0}, "l2_strength must be"),
+    ],
+    ids=str,
+)
+def test_a_ridge_refuses_what_its_mechanism_does_not_use(params, message):
+    with pytest.raises(dpci.InvalidInput, match=message):
+        PrivateRidge(**params).fit("no table", None)
+
+
+def test_perturbation_needs_a_radius():
+    with pytest.raises(dpci.InvalidInput, match="radius"):
+        PrivateRidge(mechanism="objective", l2_strength=0.1).fit(X, T)
+
+
+def test_hidden_regressions_become_ridges_with_a_warning():
+    ledger = dpci.Ledger(dpci.PureDP(0.01))
+    model, caught = warnings_of(lambda: PrivateLinearRegression(epsilon=0.01, ledger=ledger, **KNOWN).fit(X, T))
+    (warning,) = caught
+    assert warning.category is dpci.MomentNoiseWarning
+    assert warning.filename == __file__
+    assert "l2_strength='private'" in str(warning.message)
+    assert model.result_.l2_rule == "private"
+    assert model.result_.l2_strength > 0
+    assert np.isfinite(model.predict(X)).all()
+    assert ledger.history[0].source == "dpci.sklearn.PrivateLinearRegression"
+    with pytest.raises(dpci.BudgetExceeded):
+        clone(model).fit(X, T)
+
+
+def test_too_few_records_cost_nothing():
+    ledger = dpci.Ledger(dpci.PureDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match="more records than coefficients, got n_samples=4"):
+        PrivateLinearRegression(ledger=ledger, **KNOWN).fit(X[:4], T[:4])
+    assert ledger.history == ()
+    # A ridge may have more coefficients than records.
+    assert np.isfinite(warnings_of(lambda: PrivateRidge().fit(X[:2], T[:2]))[0].coef_).all()
+
+
+def test_pipelines_frames_pickles_and_sparse_rows():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["age", "dose", "time"])
+    pipe = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), PrivateLinearRegression(**KNOWN))
+    model = clone(pipe).fit(frame, T)
+    assert model[-1].conf_int().names == ("age", "dose", "time", "intercept")
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
+    with pytest.raises(dpci.InvalidInput, match="X must be dense"):
+        PrivateLinearRegression(**KNOWN).fit(scipy.sparse.csr_array(X), T)
+    sparse = PrivateLinearRegression(epsilon=HUGE_BUDGET).fit(scipy.sparse.csr_array(X), T)
+    dense = PrivateLinearRegression(epsilon=HUGE_BUDGET).fit(X, T)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(sparse.predict(scipy.sparse.csr_array(X)), sparse.predict(X), atol=1e-12)
+
+
+def test_an_estimator_has_one_target():
+    ledger = dpci.Ledger(dpci.PureDP(2.0))
+    several = np.column_stack([T, T])
+    for bound in ((-1.0, 1.0), [(-1.0, 1.0), (-1.0, 1.0)]):
+        model = PrivateLinearRegression(epsilon=1.0, bounds=(-0.5, 0.5), target_bound=bound, ledger=ledger)
+        with pytest.raises((dpci.InvalidInput, ValueError), match=r"target_bound must|1d array|one-dimensional"):
+            model.fit(X, several)
+    assert ledger.spent["epsilon"] == 0.0
