@@ -1,4 +1,4 @@
-"""Coefficients in the units of a table: the map against statsmodels on the table itself, and against its definition."""
+"""Coefficients in the units of a table, and marginal effects: against statsmodels, and against their definitions."""
 
 import dataclasses
 import html
@@ -342,3 +342,81 @@ def test_a_schema_says_what_it_scales_by():
     np.testing.assert_allclose(design(TABLE) @ scaled.T, np.column_stack([X, np.ones(len(X))]), atol=1e-14)
     wider = dataclasses.replace(SCHEMA, columns=(NumericColumn(name="age", lower=0, upper=100), *SCHEMA.columns[1:]))
     assert wider.from_units()[0, 0] == pytest.approx(scaled[0, 0] * 40 / 100)
+
+
+AT = {"age": 50, "sex": "M", "dose": 2.0}
+SETTING = {"budget": dpci.PureDP(1e8), "l2_strength": 1e-6, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def effects_of():
+    return dpci.fit(TABLE, schema=SCHEMA, **SETTING)
+
+
+def test_effects_of_numbers_are_those_of_statsmodels(effects_of):
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    design = np.column_stack([TABLE.age, TABLE.sex == "M", TABLE.dose, np.ones(len(TABLE))]).astype(float)
+    logit = sm.Logit((TABLE.ill != "no").astype(float), design).fit(disp=0, cov_type="HC0")
+    # By position: columns 0 to 2, the constant is the last.
+    expected = logit.get_margeff(atexog={0: 50.0, 1: 1.0, 2: 2.0}, at="mean")
+    found = effects_of.marginal_effects(AT)
+    assert found.names == ("age", "sex=M", "dose")
+    bounds = expected.conf_int()
+    for i in (0, 2):
+        np.testing.assert_allclose(found.estimate[i], expected.margeff[i], rtol=0.01)
+        np.testing.assert_allclose(np.asarray(found)[i], bounds[i], rtol=0.01)
+
+
+def test_effects_are_differences_of_predictions(effects_of):
+    """A category against the reference, and a curve with a product by its slope in the prediction."""
+    male, female = ({**AT, "sex": [sex], "age": [50], "dose": [2.0]} for sex in ("M", "F"))
+    change = effects_of.predict_proba(male)[0, 1] - effects_of.predict_proba(female)[0, 1]
+    assert effects_of.marginal_effects(AT).estimate[1] == pytest.approx(change, rel=1e-9)
+    curved = dpci.fit(TABLE, schema=Schema.from_formula("ill ~ bs(age, df=5)*sex + poly(dose, 2)", SCHEMA), **SETTING)
+    found = curved.marginal_effects({**AT, "age": 60}, simultaneous="bonferroni")
+    near = {"age": [60.0, 59.99], "sex": ["M", "M"], "dose": [2.0, 2.0]}
+    ahead, behind = curved.predict_proba(near)[:, 1]
+    assert found.estimate[0] == pytest.approx((ahead - behind) / 0.01, rel=1e-2)
+    assert found.simultaneous == "bonferroni"
+    assert (found.length > curved.marginal_effects({**AT, "age": 60}).length).all()
+
+
+def test_of_a_mean_they_are_the_coefficients_in_units():
+    target = NumericTarget(column="score", lower=0.0, upper=200.0)
+    table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
+    schema = dataclasses.replace(SCHEMA, target=target)
+    fit = dpci.fit(table, **assembled(schema=schema, loss="squared", radius=20.0, **SETTING))
+    found, units = fit.marginal_effects(AT), fit.in_units()
+    np.testing.assert_allclose(found.estimate, units.params[:3], rtol=1e-6)
+    np.testing.assert_allclose(found.length, units.conf_int().length[:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ({"age": 50, "sex": "M"}, "a value for each column of the schema, got none for 'dose'"),
+        ({**AT, "age": 70}, r"a number in \[20, 60\] for 'age', got 70"),
+        ({**AT, "age": [50]}, r"a number in \[20, 60\] for 'age', got \[50\]"),
+        ({**AT, "dose": float("nan")}, "for 'dose', got nan"),
+        ({**AT, "age": True}, "for 'age', got True"),
+        ({**AT, "sex": ["M"]}, r"at must have one category for 'sex', got \['M'\]"),
+        ({**AT, "sex": None}, "at must have one category for 'sex', got None"),
+        ({**AT, "sex": "other"}, r"hold one of \['F', 'M'\], got 'other'"),
+        (None, "at must be a mapping"),
+    ],
+)
+def test_values_that_are_refused(effects_of, at, message):
+    with pytest.raises(InvalidInput, match=message):
+        effects_of.marginal_effects(at)
+
+
+def test_models_that_have_none():
+    X, y, _ = SCHEMA.transform(TABLE)
+    with pytest.raises(InvalidInput, match="need a fit with a schema"):
+        dpci.fit(X, y, classes=(-1, 1), **SETTING).marginal_effects(AT)
+    hinge = dpci.fit(TABLE, schema=SCHEMA, loss="huber_hinge", **{**SETTING, "l2_strength": 1e-3})
+    with pytest.raises(InvalidInput, match="a logistic or squared loss, got 'huber_hinge'"):
+        hinge.marginal_effects(AT)
+    strong = dpci.fit(TABLE, schema=SCHEMA, **{**SETTING, "l2_strength": 1.0})
+    refused = strong.marginal_effects(AT, target="unregularised")
+    assert all("ridge is too strong" in reason for reason in refused.refusals)

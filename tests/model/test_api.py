@@ -1,7 +1,8 @@
-"""The public interface: shapes, labels, frames, warnings, plans, budgets and the low-level functions."""
+"""The public fit: what it takes, what it returns, and how it shows, saves and predicts."""
 
-import doctest
+import copy
 import inspect
+import json
 import pickle
 import re
 import threading
@@ -24,7 +25,124 @@ def rows():
     return make_rows()
 
 
-def fit(rows, /, **keywords):
+def fit(rows, **keywords):
+    return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
+
+
+def test_predict_proba(rows):
+    result = fit(rows)
+    proba = result.predict_proba(rows[0])
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(proba[:, 1] > 0.5, result.predict(rows[0]) == 1)
+    with pytest.raises(dpci.InvalidInput, match="logistic"):
+        fit(rows, loss="huber_hinge").predict_proba(rows[0])
+
+
+def test_contrasts(rows):
+    result = fit(rows)
+    plain = result.conf_int(level=0.9)
+    one = result.conf_int(level=0.9, contrast=[0, 1, 0, 0])
+    assert np.asarray(one).shape == (1, 2)
+    np.testing.assert_allclose(np.asarray(one)[0], np.asarray(plain)[1])
+    np.testing.assert_allclose(np.asarray(result.conf_int(level=0.9, contrast=np.eye(4)[:2])), np.asarray(plain)[:2])
+    wide = result.conf_int(level=0.9, contrast=np.array([[2, 0, 0, 0]]))
+    np.testing.assert_allclose(wide.length, 2 * plain.length[0])
+
+
+def test_monte_carlo_agrees_with_exact(rows):
+    result = fit(rows)
+    exact = result.conf_int(level=0.9)
+    drawn = result.conf_int(level=0.9, method="monte_carlo", n_draws=200_000, seed=3)
+    np.testing.assert_allclose(np.asarray(drawn), np.asarray(exact), atol=0.02 * exact.length.max())
+    again = result.conf_int(level=0.9, method="monte_carlo", n_draws=200_000, seed=3)
+    np.testing.assert_array_equal(np.asarray(drawn), np.asarray(again))
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_intervals_and_pvalues_agree(rows, mechanism):
+    result = fit(rows, mechanism=mechanism)
+    # An interval at level 1 - p just reaches zero.
+    for i, p in enumerate(result.pvalues):
+        if 1e-8 < p < 1:
+            bounds = np.asarray(result.conf_int(level=1 - p))[i]
+            assert np.abs(bounds).min() < 1e-6 * np.abs(bounds).max()
+    np.testing.assert_allclose(result.std_errors**2, np.diag(result.cov))
+
+
+def test_without_moments(rows):
+    result = fit(rows, moments="none")
+    assert result.hessian is None
+    assert result.gradient_cov is None
+    assert result.spent == PURE
+    assert "No intervals" in result.summary()
+    for ask in (result.conf_int, lambda: result.cov, lambda: result.std_errors, lambda: result.pvalues, result.plot):
+        with pytest.raises(dpci.InvalidInput, match="moments='none'"):
+            ask()
+    assert dpci.PrivateFit.from_json(result.to_json()).hessian is None
+
+
+def test_round_trips(rows):
+    result = fit(rows, split=(0.6, 0.2, 0.2), classes=(0, 1), loss=HuberHinge(0.3))
+    text = result.to_json()
+    assert json.loads(text)["schema_version"] == 1
+    for other in (dpci.PrivateFit.from_json(text), pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        np.testing.assert_array_equal(other.params, result.params)
+        np.testing.assert_array_equal(other.hessian, result.hessian)
+        np.testing.assert_array_equal(np.asarray(other.conf_int()), np.asarray(result.conf_int()))
+        assert other.privacy == result.privacy
+        assert other.summary() == result.summary()
+        assert other.to_json() == text
+        assert not other.private
+        assert not other.params.flags.writeable
+
+
+def test_seeded_fits_say_so(rows):
+    with pytest.warns(dpci.SeededNoiseWarning, match="NOT PRIVATE"):
+        seeded = fit(rows)
+    assert not seeded.private
+    assert seeded.summary().startswith("NOT PRIVATE (seeded)")
+    assert "NOT PRIVATE (seeded)" in repr(seeded)
+    assert not seeded.privacy["private"]
+    released = fit(rows, seed=None, classes=(0, 1))
+    assert released.private
+    assert "NOT PRIVATE" not in released.summary()
+    assert not np.array_equal(released.params, fit(rows, seed=None, classes=(0, 1)).params)
+
+
+def test_summary_has_what_a_reader_needs(rows):
+    text = fit(rows).summary(level=0.9, full=True)
+    wanted = [
+        "90% confidence",
+        "std error",
+        "objective perturbation",
+        "epsilon=2",
+        "one record replaced",
+        "2,000",
+        "0.02",
+    ]
+    for part in [*wanted, "coefficients", "moments", "population", "not the unregularised"]:
+        assert part in text, part
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_plot(rows, tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    axes = fit(rows).plot(level=0.9)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x0", "x1", "x2", "intercept"]
+    axes.figure.savefig(tmp_path / "forest.png")
+    given = plt.subplots()[1]
+    assert fit(rows).plot(ax=given) is given
+    plt.close("all")
+
+
+def test_plot_without_matplotlib(rows, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(dpci.DpciError, match=r"dpci\[plot\]"):
+        fit(rows).plot()
+
+
+def fitted(rows, /, **keywords):
     return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
@@ -51,7 +169,7 @@ CUSTOM_LOGISTIC = Custom(
 
 
 def test_shapes_and_names(rows):
-    result = fit(rows)
+    result = fitted(rows)
     k = D + 1
     assert result.names == ("x0", "x1", "x2", "intercept")
     assert result.params.shape == result.std_errors.shape == result.pvalues.shape == (k,)
@@ -68,19 +186,19 @@ def test_shapes_and_names(rows):
 
 
 def test_without_intercept(rows):
-    result = fit(rows, intercept=False)
+    result = fitted(rows, intercept=False)
     assert result.names == ("x0", "x1", "x2")
     np.testing.assert_allclose(result.decision_function(rows[0]), rows[0] @ result.params)
 
 
 def test_intercept_scale(rows):
-    result = fit(rows, intercept=0.5)
+    result = fitted(rows, intercept=0.5)
     expected = rows[0] @ result.params[:-1] + 0.5 * result.params[-1]
     np.testing.assert_allclose(result.decision_function(rows[0]), expected)
 
 
 def test_arrays_are_read_only(rows):
-    result = fit(rows)
+    result = fitted(rows)
     intervals = result.conf_int()
     for array in (result.params, result.hessian, result.cov, result.std_errors, result.pvalues, intervals.lower):
         with pytest.raises(ValueError, match="read-only"):
@@ -101,7 +219,7 @@ def test_arrays_are_read_only(rows):
 )
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
 def test_every_mechanism(rows, budget, mechanism, calibration):
-    result = fit(rows, budget=budget, mechanism=mechanism, calibration=calibration, projection="floor")
+    result = fitted(rows, budget=budget, mechanism=mechanism, calibration=calibration, projection="floor")
     assert result.budget == result.spent == budget
     assert np.isfinite(np.asarray(result.conf_int())).all()
     privacy = result.privacy
@@ -118,14 +236,14 @@ def test_every_mechanism(rows, budget, mechanism, calibration):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber_hinge", Logistic(), HuberHinge(h=1.0), SmoothHinge(s=0.5)])
 def test_losses(rows, loss):
-    result = fit(rows, loss=loss)
+    result = fitted(rows, loss=loss)
     assert (result.predict(rows[0]) == rows[1]).mean() > 0.6
     assert result.loss["slope_bound"] == 1.0
 
 
 def test_custom_loss_is_the_built_in_one(rows):
     # Of a custom loss no slope is known at a margin, so output perturbation has more noise for it.
-    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC), fit(rows)
+    custom, built_in = fitted(rows, loss=CUSTOM_LOGISTIC), fitted(rows)
     np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
     assert "relies on the declared bounds" in custom.summary()
     assert "relies on the declared bounds" not in built_in.summary()
@@ -161,7 +279,7 @@ def test_real_targets(rows):
 )
 def test_labels(rows, labels, classes, expected):
     X, y = rows
-    result = fit((X, np.array(labels)[y]), classes=classes)
+    result = fitted((X, np.array(labels)[y]), classes=classes)
     assert result.classes == expected
     predicted = result.predict(X)
     assert set(predicted) == set(labels)
@@ -172,42 +290,42 @@ def test_labels(rows, labels, classes, expected):
 
 def test_object_labels_and_series(rows):
     y = pd.Series(np.array(["no", "yes"])[rows[1]], dtype="category")
-    assert fit((rows[0], y), classes=("no", "yes")).classes == ("no", "yes")
-    assert fit((rows[0], y.astype(object).tolist()), classes=("no", "yes")).classes == ("no", "yes")
+    assert fitted((rows[0], y), classes=("no", "yes")).classes == ("no", "yes")
+    assert fitted((rows[0], y.astype(object).tolist()), classes=("no", "yes")).classes == ("no", "yes")
 
 
 def test_one_class_alone_is_legal_when_declared(rows):
-    result = fit((rows[0], np.ones(N)), classes=(0, 1))
+    result = fitted((rows[0], np.ones(N)), classes=(0, 1))
     assert (result.predict(rows[0]) == 1).all()
 
 
 def test_frames_keep_names(rows):
     frame = pd.DataFrame(rows[0], columns=["age", "hours", "gain"])
-    result = fit((frame, rows[1]))
+    result = fitted((frame, rows[1]))
     assert result.names == ("age", "hours", "gain", "intercept")
-    np.testing.assert_array_equal(result.params, fit(rows).params)
+    np.testing.assert_array_equal(result.params, fitted(rows).params)
     np.testing.assert_array_equal(result.predict(frame), result.predict(rows[0]))
     with pytest.raises(dpci.InvalidInput, match="column 1 must be 'hours', got 'gain'"):
         result.predict(frame[["age", "gain", "hours"]])
     # The names of a fit on an array are made up, so any frame of that width will do.
-    fit(rows).predict(frame)
+    fitted(rows).predict(frame)
 
 
 def test_frames_of_mixed_numeric_columns(rows):
     frame = pd.DataFrame(np.round(rows[0]), columns=["a", "b", "c"]).clip(0, 1)
     mixed = frame.assign(a=frame["a"].astype(bool), b=frame["b"].astype("Int64"), c=frame["c"].astype("float32"))
-    np.testing.assert_array_equal(fit((mixed, rows[1]), rows=2.0).params, fit((frame, rows[1]), rows=2.0).params)
+    np.testing.assert_array_equal(fitted((mixed, rows[1]), rows=2.0).params, fitted((frame, rows[1]), rows=2.0).params)
 
 
 def test_same_seed_same_bits_for_any_number_of_threads(rows):
-    results = [fit(rows, n_threads=n) for n in (None, 1, 2, 3)]
+    results = [fitted(rows, n_threads=n) for n in (None, 1, 2, 3)]
     for result in results[1:]:
         assert result.to_json() == results[0].to_json()
 
 
 def test_moment_noise_warning(rows):
     with pytest.warns(dpci.MomentNoiseWarning, match=r"budget or a zCDP or \(epsilon, delta\) budget;") as caught:
-        result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
+        result = fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
     assert result.privacy["projection"] == "noise_aware"
     (warning,) = [str(one.message) for one in caught if one.category is dpci.MomentNoiseWarning]
     ratio = dpci.plan(n_samples=N, n_features=D, budget=dpci.PureDP(0.5), l2_strength=0.005).noise_ratio
@@ -216,19 +334,19 @@ def test_moment_noise_warning(rows):
     with pytest.warns(
         dpci.MomentNoiseWarning, match="reduce the noise, use a greater l2_strength, a greater budget;"
     ) as caught:
-        fit(rows, budget=dpci.ApproxDP(0.1, 1e-6), l2_strength=0.005)
+        fitted(rows, budget=dpci.ApproxDP(0.1, 1e-6), l2_strength=0.005)
     assert not any("delta" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")
 def test_little_noise_or_a_projection_that_does_not_count_it_gives_no_warning(rows):
-    fit(rows, budget=dpci.PureDP(2.0), l2_strength=0.02)
-    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, projection="floor")
-    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, mechanism="output")
+    fitted(rows, budget=dpci.PureDP(2.0), l2_strength=0.02)
+    fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, projection="floor")
+    fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, mechanism="output")
 
 
 def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
-    result = fit(rows, neighbors=dpci.AddRemove(2222))
+    result = fitted(rows, neighbors=dpci.AddRemove(2222))
     assert result.n_samples == 2222
     # As a number of its own, not as digits of another.
     assert not re.search(rf"(?<![\d.e-]){N}(?![\d.])", result.to_json())
@@ -284,11 +402,11 @@ def test_no_copy_of_contiguous_doubles(rows):
 
 
 def test_fit_from_many_threads(rows):
-    expected = fit(rows).params
+    expected = fitted(rows).params
     found = [None] * 8
 
     def work(i):
-        found[i] = fit(rows, n_threads=1).params
+        found[i] = fitted(rows, n_threads=1).params
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
     for thread in threads:
@@ -339,7 +457,3 @@ def test_lowlevel_noise(name):
 def test_lowlevel_says_that_it_is_not_private():
     for name in dpci.lowlevel.__all__:
         assert getattr(dpci.lowlevel, name).__doc__.startswith("Not private by itself.")
-
-
-def test_docstring_examples():
-    assert doctest.testmod(dpci.model.fit).failed == 0

@@ -1,4 +1,4 @@
-"""Model selection: scikit-learn's searches work and say what they leak; PrivateGridSearch stays within one budget."""
+"""The private search, and the tools of scikit-learn around estimators: what they spend, and what they say."""
 
 import pickle
 
@@ -7,18 +7,31 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import AdaBoostRegressor, BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets IterativeImputer be imported
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer
+from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
     GridSearchCV,
     RandomizedSearchCV,
     StratifiedKFold,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
     validation_curve,
 )
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 import dpci
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
@@ -266,3 +279,98 @@ def test_the_name_of_a_column_is_no_persons():
         with pytest.raises(dpci.InvalidInput, match="without a schema"):
             PrivateGridSearch(model, GRID, validation_radius=4.0).fit(frame, Y, **given)
     assert ledger.history == ()
+
+
+X, Y = make_rows()
+THREE = np.arange(len(X)) % 3
+# So great a budget that no fit is refused. Tools that encode labels hand 0 and 1 to it.
+PLAIN = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
+# Weights of a bootstrap: how often a record was drawn.
+WEIGHTED = clone(PLAIN).set_params(weights=dpci.Weights(bound=3.0))
+RIDGE = PrivateRidge(epsilon=1e3, mechanism=dpci.ObjectivePerturbation(radius=2.0))
+SEARCH = PrivateGridSearch(WEIGHTED, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
+
+
+def told_leaks(call):
+    """Result of a call, and the first words of its warnings, which all point to this file."""
+    value, caught = warnings_of(call)
+    assert {warning.category for warning in caught} <= {dpci.PrivacyLeakWarning}
+    assert {warning.filename for warning in caught} <= {__file__}
+    assert len({str(warning.message) for warning in caught}) == len(caught)
+    return value, {str(warning.message).split(" fits private models")[0] for warning in caught}
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        ("ensemble", lambda: BaggingClassifier(WEIGHTED, n_estimators=2).fit(X, Y)),
+        ("ensemble", lambda: BaggingClassifier(make_pipeline(RowNormClipper(), PLAIN), n_estimators=2).fit(X, Y)),
+        ("ensemble", lambda: BaggingClassifier(SEARCH, n_estimators=2).fit(X, Y)),
+        ("ensemble", lambda: AdaBoostRegressor(RIDGE, n_estimators=2).fit(X, T)),
+        ("ensemble", lambda: VotingClassifier([("a", PLAIN), ("b", PLAIN)], n_jobs=2).fit(X, Y)),
+        ("ensemble", lambda: StackingClassifier([("a", PLAIN)], cv=2).fit(X, Y)),
+        ("multiclass", lambda: OneVsRestClassifier(PLAIN).fit(X, THREE)),
+        ("multiclass", lambda: OneVsOneClassifier(PLAIN).fit(X, THREE)),
+        ("multioutput", lambda: MultiOutputClassifier(PLAIN).fit(X, np.column_stack([Y, 1 - Y]))),
+        ("multioutput", lambda: MultiOutputRegressor(RIDGE).fit(X, np.column_stack([T, T]))),
+        ("calibration", lambda: CalibratedClassifierCV(PLAIN, cv=2).fit(X, Y)),
+        ("feature_selection", lambda: RFE(PLAIN, n_features_to_select=1).fit(X, Y)),
+        ("feature_selection", lambda: RFECV(PLAIN, cv=2).fit(X, Y)),
+        ("feature_selection", lambda: SelectFromModel(PLAIN).fit(X, Y)),
+        ("impute", lambda: IterativeImputer(RIDGE, max_iter=1).fit(np.where(X > 0.45, np.nan, X))),
+        ("semi_supervised", lambda: SelfTrainingClassifier(PLAIN).fit(X, np.where(X[:, 2] < 0.45, Y, -1))),
+    ],
+)
+def test_what_fits_other_estimators_is_noticed(package, call):
+    fitted, told = told_leaks(call)
+    assert f"sklearn.{package}" in told
+    use = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    assert len(use(X[:2])) == 2
+
+
+def test_a_fit_of_each_member_pays_and_repeated_records_are_weights():
+    ledger = dpci.Ledger(dpci.PureDP(1e4))
+    bagging = BaggingClassifier(clone(WEIGHTED).set_params(ledger=ledger), n_estimators=3, random_state=1)
+    told_leaks(lambda: bagging.fit(X, Y))
+    assert ledger.spent == {"epsilon": 3e3}
+    # Some records were drawn more often than the bound: they count by it.
+    assert max(np.bincount(sample).max() for sample in bagging.estimators_samples_) > 3
+    assert bagging.estimators_[0].result_.privacy["constants"]["weights"]["bound"] == 3.0
+    assert bagging.estimators_[0].result_.n_samples == len(X)
+    with pytest.raises(dpci.InvalidInput, match="must not depend on the data, got weights=None"):
+        told_leaks(lambda: bagging.set_params(estimator__weights=None).fit(X, Y))
+
+
+def test_inspection_is_noticed_where_it_predicts():
+    model = PLAIN.fit(X, Y)
+    for call in (
+        lambda: permutation_importance(model, X, Y, n_repeats=1, scoring="accuracy"),
+        lambda: partial_dependence(model, X, [0], grid_resolution=3),
+        lambda: partial_dependence(SEARCH.fit(X, Y), X, [0], grid_resolution=3),
+    ):
+        (told,) = told_leaks(call)[1]
+        assert "sklearn.inspection averages over rows and labels without noise" in told
+
+
+def test_what_compares_nothing_is_not_accused():
+    fixed = FixedThresholdClassifier(PLAIN, threshold=0.3)
+    assert told_leaks(lambda: fixed.fit(X, Y).predict(X))[1] == set()
+    assert told_leaks(lambda: TransformedTargetRegressor(RIDGE).fit(X, T).predict(X))[1] == set()
+    # But inside of a comparison the same estimator is seen.
+    (told,) = told_leaks(lambda: cross_val_score(fixed, X, Y, cv=2))[1]
+    assert "model selection" in told
+    (told,) = told_leaks(lambda: TunedThresholdClassifierCV(PLAIN, cv=2).fit(X, Y))[1]
+    assert "model selection" in told
+
+
+def test_every_call_is_told_once():
+    scores = [lambda: cross_val_score(PLAIN, X, Y, cv=3) for _ in range(2)]
+    _, caught = warnings_of(lambda: [score() for score in scores])
+    both = ["scikit-learn's model selection", "a score is computed from rows"]
+    assert [next(start for start in both if start in str(warning.message)) for warning in caught] == 2 * both
+
+
+def test_a_frozen_model_is_not_noticed():
+    # docs/sklearn.md says so: nothing is fitted or cloned.
+    frozen = FrozenEstimator(PLAIN.fit(X, Y))
+    assert told_leaks(lambda: CalibratedClassifierCV(frozen, cv=2).fit(X, Y))[1] == set()

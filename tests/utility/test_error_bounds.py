@@ -1,6 +1,5 @@
 """Bounds on the error of output perturbation: their arithmetic, persons and weights, and errors that are measured."""
 
-import doctest
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.stats import binom
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.utility import error_bounds as _error_bounds
 from support.keywords import assembled
 from support.seal import left_of
 
@@ -166,7 +164,6 @@ def test_the_text_says_what_it_is():
     assert repr(bound(**BALL)) == text
     assert "regularised empirical risk above its least value of all\n" in bound(of="training", **KNOWN).summary()
     assert "empirical risk above its least value on the ball of radius 1\n" in bound(of="training", **BALL).summary()
-    assert doctest.testmod(_error_bounds).failed == 0
 
 
 @pytest.mark.parametrize(
