@@ -1,11 +1,16 @@
-"""The guides of the documentation, and the examples of other pages, run as they stand and print what they show."""
+"""Guides, the gallery and the README run, and print what they show."""
 
 import os
 import re
+import runpy
+import shlex
+import warnings
 from pathlib import Path
 
 import pytest
 
+import dpci
+from dpci.cli.main import main
 from support import specimen
 from support.guides import Block, run, shape
 
@@ -73,3 +78,78 @@ def test_a_block_that_fails_names_its_line():
     assert failure.traceback[-1].lineno == 4  # counted from 0
     with pytest.raises(AssertionError, match=r"page.md:3: exit code 2"):
         run("\n```console\n$ dpci data none --export x.csv\n```\n", "page.md")
+
+
+FOLDER = Path(__file__).parents[2] / "examples" / "gallery"
+CASES = sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def test_the_list_has_every_case():
+    listed = re.findall(
+        r"^\| \[(\w+)\.py\]\(\1\.py\)", (FOLDER / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == CASES
+    assert len(CASES) == 10
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_runs(case, tmp_path, monkeypatch, capsys):
+    plot = pytest.importorskip("matplotlib.pyplot")
+    plot.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings(action="error"):
+        # The noise is real: what a fit says about it may differ from run to run.
+        warnings.simplefilter("ignore", dpci.DpciWarning)
+        made = runpy.run_path(str(FOLDER / f"{case}.py"), run_name="__main__")
+    plot.close("all")
+    assert (tmp_path / f"{case}.png").read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    assert "interval" in printed
+    assert "NOT PRIVATE" not in printed
+    results = [value for value in made.values() if isinstance(value, dpci.PrivateFit)]
+    assert all(result.private for result in results)
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    with warnings.catch_warnings(action="error"):
+        # What the page says: studies and curves read the data, one test is by rows.
+        warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+        warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
+        for block in blocks("python"):
+            exec(compile(block, "README.md", "exec"), namespace)
+    printed = capsys.readouterr().out
+    assert printed.count("95% confidence intervals") == 1
+    assert namespace["page"].startswith("<!DOCTYPE html>")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_commands_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        shlex.split(line, comments=True) for block in blocks("sh") for line in block.replace("\\\n", "").splitlines()
+    ]
+    commands = [words[1:] for words in lines if words[:1] == ["dpci"]]
+    assert {words[0] for words in commands} == {"data", "check", "plan", "ledger", "fit", "report", "verify"}
+    for words in commands:
+        assert main(words) == 0, words
+    capsys.readouterr()
+    assert {"model.json", "model.png", "report.html", "approval.html"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_it_is_one_page():
+    lines = README.splitlines()
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 120
+    assert next(i for i, line in enumerate(lines, 1) if line.startswith("result = dpci.fit(")) <= 40
+    assert README.count("![") == README.count("dpci.fit(people") == 1
+    (table,) = re.findall(r"(?:^\|.*\n)+", README, re.MULTILINE)
+    assert table.count("\n") == 2 + 10

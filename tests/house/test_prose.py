@@ -1,13 +1,12 @@
-"""Plain words for readers: no word of the list in pages, docstrings and messages, no overlong sentence on a page.
-
-The package vale of the Python index downloads a program, and proselint takes code and formulas for prose. Hence these
-two rules, which need the standard library only.
-"""
+"""Prose: pages, docstrings and messages are plain, descriptions say what things are, files that pages name exist."""
 
 import ast
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 RULES = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
@@ -146,3 +145,143 @@ def test_the_rules_find_what_they_are_for():
         3,
         2,
     ]
+
+
+PAGES = [
+    *sorted(
+        page for folder in (".", "guides", "proofs", "reference") for page in (ROOT / "docs" / folder).glob("*.md")
+    ),
+    *(ROOT / f"{name}.md" for name in ("README", "SECURITY", "CONTRIBUTING")),
+]
+
+# What is in a folder of the repository, but not the end of an address or of another path.
+IN_FOLDER = re.compile(r"(?<![\w/.:-])((?:tests|docs|evidence|benches|rust|fuzz|python)/[\w.*/-]*[\w*])")
+# Targets of links, without what stands behind a "#".
+LINKED = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)")
+# Tests and files of the core are named without their folder, or with a part of it.
+ALONE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*(?:test_[\w*]+\.py|[\w*]+\.rs))\b")
+
+
+def missing(text, page):
+    """Paths in the text of a page that lead nowhere; * stands for any characters."""
+    named, linked, alone = (set(pattern.findall(text)) for pattern in (IN_FOLDER, LINKED, ALONE))
+    found = {path for path in named if any(ROOT.glob(path)) or any((ROOT / "docs").glob(path))}
+    found |= {path for path in linked if (page.parent / path).exists()}
+    found |= {path for path in alone if any((ROOT / "tests").rglob(path)) or any((ROOT / "rust").rglob(path))}
+    return sorted((named | linked | alone) - found)
+
+
+def test_files_that_pages_name_exist():
+    found = {page.relative_to(ROOT).as_posix(): missing(page.read_text(encoding="utf-8"), page) for page in PAGES}
+    assert {page: paths for page, paths in found.items() if paths} == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "`tests/none.py`",
+            "`test_none*.py`",
+            "`seal/none.rs`",
+            "`none.rs`",
+            "`evidence/none.md`",
+            "`benches/no_*.py`",
+        ),
+        *("[none](none.md)", "[none](evidence/none.md#part)", "[none](../none.md)"),
+    ],
+)
+def test_a_file_that_does_not_exist_is_found(name):
+    page = ROOT / "docs" / "privacy.md"
+    there = "`test_layers.py`, `tests/prove/test_*.py`, `seal/tests.rs`, `distances.rs`, `rust/dpci-core/src/noise`, "
+    there += "[a](data.md#why-a-schema), [b](evidence/table_2.md), [c](../README.md), https://x.org/tests/none.py"
+    assert missing(there, page) == []
+    (found,) = missing(f"{there} {name}", page)
+    assert found in name
+
+
+FOLDERS = ("rust", "python/dpci", "tests", "benches", "examples", "fuzz")
+
+# "What is public of a fit", "Of the noise", "Those of a sample", "As for fit": the thing itself is named elsewhere.
+POINTS_ELSEWHERE = re.compile(r"[\W_]*(?:what|of|that|those|as)\b", re.IGNORECASE)
+# A block of documentation of Rust, or of comments on an attribute of Python: its first line, after the mark.
+FIRST_LINES = {
+    ".rs": re.compile(r"(?<!/)(//[/!])(?!/) ?(.*)"),
+    ".py": re.compile(r"\s*(#:) ?(.*)"),
+    ".pyi": re.compile(r"\s*(#:) ?(.*)"),
+}
+
+
+def commented(text, suffix):
+    """First lines of the blocks of comments that document something, each with its number."""
+    before = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = FIRST_LINES[suffix].match(line.lstrip() if suffix == ".rs" else line)
+        mark = found[1] if found else ""
+        if found and mark != before:
+            yield number, found[2]
+        before = mark
+
+
+def documented(text):
+    """First lines of docstrings, also of those below an attribute, and of the descriptions of their parameters."""
+    for node in ast.walk(ast.parse(text)):
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            lines = value.value.splitlines()
+            yield value.lineno, lines[0]
+            margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
+            for number, (name, first) in enumerate(pairwise(lines[1:]), value.lineno + 2):
+                if re.match(rf" {{{margin}}}\S", name) and re.match(rf" {{{margin + 4}}}\S", first):
+                    yield number, first.strip()
+
+
+def descriptions(path, text):
+    """First lines of all descriptions of a file, each with its number."""
+    yield from commented(text, path.suffix)
+    if path.suffix != ".rs":
+        yield from documented(text)
+
+
+def test_a_description_begins_with_what_the_thing_is():
+    files = [path for folder in FOLDERS for suffix in FIRST_LINES for path in (ROOT / folder).rglob(f"*{suffix}")]
+    read = [(path, found) for path in sorted(files) for found in descriptions(path, path.read_text(encoding="utf-8"))]
+    assert len(read) > 7_000
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {first}" for path, (number, first) in read if POINTS_ELSEWHERE.match(first)
+    ]
+    assert found == []
+
+
+def test_the_reader_finds_every_kind_of_description():
+    rust = (
+        "//! What it is.\n//! And more.\n\n/// A law.\n/// Of noise.\nfn f() {\n    /// As g.\n    x: i32,\n}\n// that"
+    )
+    assert [number for number, _ in descriptions(Path("f.rs"), rust)] == [1, 4, 7]
+    python = '''"""Of a module."""
+
+@: That of the noise.
+@: And more.
+RATE = 1
+
+
+class Law:
+    """A law.
+
+    Parameters
+    ----------
+    scale : float
+        What it is multiplied with.
+        As before.
+    """
+
+    scale: float
+    """Those of a law."""
+'''.replace("@", "#")
+    found = [(number, first) for number, first in descriptions(Path("f.py"), python) if POINTS_ELSEWHERE.match(first)]
+    assert sorted(found) == [
+        (1, "Of a module."),
+        (3, "That of the noise."),
+        (14, "What it is multiplied with."),
+        (19, "Those of a law."),
+    ]
+    assert not POINTS_ELSEWHERE.match("Whatever; Offset; Assumptions; `of`")

@@ -1,8 +1,13 @@
-"""Sizes that ask for a seam: a file has at most 600 lines of code, a function at most 60."""
+"""Sizes that ask for a seam, and ways of values through the files of the package."""
 
 import ast
 import re
+import warnings
 from pathlib import Path
+
+import pytest
+
+import house_figures
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py", "examples/**/*.py")
@@ -10,7 +15,6 @@ PATTERNS = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py"
 LONGER = {
     "choose.py::release_tuned",
     "equations.py::solve",
-    "plan.py::plan",
     "calibrate.rs::coefficient_noise",
     "center.rs::smoothed",
     "choices.rs::check_combination",
@@ -93,3 +97,29 @@ def test_the_readers_find_functions():
     rust = "impl A {\n    pub(crate) fn f(\n        x: i32,\n    ) -> i32 {\n        // why\n        x\n    }\n}\n\n"
     rust += "fn g();\nfn h() {\n    1\n}\n"
     assert {name: n_lines(text) for name, text in rust_functions(rust)} == {"f": 4, "h": 2}
+
+
+# Files, and times that the way comes back to one. The numbers shrink.
+MOST = {
+    "a fit to its page": (16, 155),
+    "a fit to its summary": (11, 125),
+    "X into a fit": (6, 15),
+    "y into a matrix": (8, 20),
+}
+
+
+@pytest.fixture(scope="module")
+def ways():
+    with warnings.catch_warnings(action="ignore"):
+        return {name: (files, returns) for name, files, returns, _ in house_figures.journeys()}
+
+
+def test_every_way_has_a_limit(ways):
+    assert set(ways) == set(MOST)
+
+
+@pytest.mark.parametrize("way", MOST)
+def test_a_way_visits_few_files_and_returns_to_few(ways, way):
+    (files, returns), (most_files, most_returns) = ways[way], MOST[way]
+    assert 3 < files <= most_files
+    assert returns <= most_returns

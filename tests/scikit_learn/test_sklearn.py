@@ -1,6 +1,7 @@
 """The estimators of dpci.sklearn: scikit-learn's own checks, its numbers, its habits, refits, and what they refuse."""
 
 import dataclasses
+import doctest
 import inspect
 import pickle
 import re
@@ -402,6 +403,12 @@ except dpci.DpciError as error:
 """
     expected = "dpci.sklearn needs scikit-learn 1.6 or later: pip install 'dpci[sklearn]'"
     assert run(script) == expected.split()
+
+
+def test_examples_in_docstrings():
+    found = doctest.testmod(dpci.sklearn)
+    assert found.failed == 0
+    assert found.attempted > 4
 
 
 def test_examples_of_the_page():

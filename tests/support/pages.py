@@ -1,4 +1,4 @@
-"""What is in a page or a cell of a notebook, and that its elements nest."""
+"""Elements and texts of a page or of a cell of a notebook, which must nest."""
 
 from html.parser import HTMLParser
 

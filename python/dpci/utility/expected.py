@@ -1,4 +1,4 @@
-"""What changes with the budget along a utility curve, and the mean and spread of a utility over the noise there."""
+"""Specifications along a utility curve as its budget varies, and mean and spread of a utility over the noise there."""
 
 import math
 from dataclasses import dataclass
