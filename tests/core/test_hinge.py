@@ -10,9 +10,8 @@ import dpci
 from dpci import lowlevel
 from dpci.losses import Hinge
 from papers.scaling import load_with_data_dependent_scaling
-from support.exact_hinge import distance, exact_minimum
+from support.exact_risk import distance, exact_minimum, unoptimality
 from support.kddcup99 import needs_percent10
-from support.unoptimality import unoptimality
 
 
 def minimize(X, y, l2_strength, **keywords):
