@@ -20,7 +20,7 @@ from dpci.per_instance.record import ReportRecord
 from dpci.schema import NumericColumn, Schema
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
-from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
+from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made, opened
 from support.approved import KINDS as KINDS_OF_ALL
 from support.commands import ran
 from support.forged import changed, failures, is_found
@@ -84,8 +84,7 @@ def others_of(values, wanted):
 
 @pytest.mark.parametrize("case", KINDS, ids="-".join)
 def test_numbers_that_decide_the_noise_of_a_fit_are_calibrated_again(case):
-    result, _ = made(*case)
-    values = json.loads(result.to_json())
+    result, values = opened(*case)
     assert failures(result) == []
     assert type(result).from_json(rewritten(values)).to_json() == result.to_json()
     for place, other in others_of(values, (*OF_FIT, *OF_STEP, *ENUMERATIONS)):
@@ -130,8 +129,7 @@ IN_FULL = [
 
 @pytest.mark.parametrize("case", IN_FULL, ids="-".join)
 def test_every_number_is_compared_with_the_others(case):
-    result, _ = made(*case)
-    values = json.loads(result.to_json())
+    result, values = opened(*case)
     assert failures(result) == []
     unseen = RELEASED | OPEN | (OF_NEWTON if case[0] == "newton" else {"parts"} if case[0] == "chosen_fit" else set())
     assert [place for place in numbers_of(values, unseen) if not is_found(type(result), more(values, place))] == []
@@ -179,8 +177,7 @@ def test_a_failure_probability_is_a_number():
 
 
 def test_one_stratum_of_another_kind_is_refused():
-    result, _ = made("strata_of_persons", "pure", "add_remove")
-    values = json.loads(result.to_json())
+    result, values = opened("strata_of_persons", "pure", "add_remove")
     for name, other in (
         ("persons", None), ("persons", {"max_rows": 7}), ("on_violation", "clip"), ("private", False),
         ("version", "0.0.1"), ("paid", None), ("weights", {"bound": 2.0, "total": None}), ("l2_strength", 0.25),
@@ -220,8 +217,7 @@ def test_a_field_that_comes_twice_is_refused():
 )
 def test_versions_and_ledgers_are_named_as_they_are_written(name, value):
     for kind in ("fit", "matrix"):
-        result, _ = made(kind, "pure", "replace_one")
-        values = json.loads(result.to_json())
+        result, values = opened(kind, "pure", "replace_one")
         values[name] = value
         with pytest.raises(InvalidInput, match=rf"{name}(\.\w+)? must be") as caught:
             type(result).from_json(rewritten(values))
@@ -230,8 +226,7 @@ def test_versions_and_ledgers_are_named_as_they_are_written(name, value):
 
 def test_no_name_of_a_file_changes_a_terminal(tmp_path, capsys):
     hostile = "state\x1b[2J\nok           forged"
-    result, _ = made("strata", "pure", "replace_one")
-    values = json.loads(result.to_json())
+    _, values = opened("strata", "pure", "replace_one")
     values["by"] = hostile
     path = tmp_path / "saved.json"
     path.write_text(rewritten(values), encoding="utf-8")
@@ -285,8 +280,7 @@ def test_persons_are_told_apart_by_the_ledger_alone():
 
 def test_a_budget_is_spent_in_full_and_every_vector_has_its_seal():
     for notion in ("pure", "zcdp"):
-        result, _ = made("fit", notion, "replace_one")
-        values = json.loads(result.to_json())
+        result, values = opened("fit", notion, "replace_one")
         (name,) = values["budget"].keys() - {"notion"}
         values["budget"][name] *= 1.0001
         with pytest.raises(InvalidInput, match="must spend the whole budget"):
@@ -298,12 +292,10 @@ def test_a_budget_is_spent_in_full_and_every_vector_has_its_seal():
 
 
 def test_damaged_numbers_are_no_crash():
-    result, _ = made("fit", "pure", "replace_one")
-    values = json.loads(result.to_json())
+    result, values = opened("fit", "pure", "replace_one")
     values["intercept_scale"] = 1e300
     assert is_found(dpci.PrivateFit, values)
-    result, _ = made("refined", "pure", "replace_one")
-    values = json.loads(result.to_json())
+    result, values = opened("refined", "pure", "replace_one")
     release = values["release"]
     small = [{**release["refined"][0], "cap": 5e-324}]
     assert is_found(type(result), {**values, "release": {**release, "refined": small}})

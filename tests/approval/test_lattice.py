@@ -8,7 +8,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from support.approved import KINDS, REAL, WEIGHTS, X, Y, made
+from support.approved import KINDS, REAL, WEIGHTS, X, Y, made, opened
 from support.commands import ran
 from support.forged import changed, failures
 from support.keywords import assembled
@@ -51,8 +51,7 @@ def first_of(values, place):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("bounds")])
 def test_a_number_off_its_lattice_is_found(kind):
     notion, neighbors = ("approx", "add_remove") if kind == "report" else ("zcdp", "replace_one")
-    result, _ = made(kind, notion, neighbors)
-    values = json.loads(result.to_json())
+    result, values = opened(kind, notion, neighbors)
     if "release" in values:  # the document of a regression holds that of its matrix as text
         result = dpci.regression.MomentMatrix.of(result)
         values = json.loads(result.to_json())

@@ -9,7 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
-from support.approved import REAL, N, X, Y, made
+from support.approved import REAL, N, X, Y, opened
 from support.forged import changed, failures, is_found
 from support.keywords import assembled
 from support.saved import rewritten
@@ -19,8 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 @pytest.mark.parametrize("kind", ["output", "bare", "counted_stratum", "chosen_fit"])
 def test_no_part_of_the_noise_is_given_away(kind):
-    result, _ = made(kind, "zcdp", "replace_one")
-    values = json.loads(result.to_json())
+    _, values = opened(kind, "zcdp", "replace_one")
     step = values["steps"][0]
     less = {"noise_scale": step["scale"] * (1 - 1e-5)}
     step |= {"scale": less["noise_scale"], "sensitivity": step["sensitivity"] * (1 - 1e-5)}
@@ -28,8 +27,7 @@ def test_no_part_of_the_noise_is_given_away(kind):
 
 
 def test_another_version_may_calibrate_otherwise():
-    result, _ = made("fit", "pure", "replace_one")
-    values = json.loads(result.to_json())
+    _, values = opened("fit", "pure", "replace_one")
     values["version"] = "0.0.1"
     older = dpci.PrivateFit.from_json(rewritten(values))
     assert "noise scale was recomputed from the public choices" in older.officer_report()
@@ -130,8 +128,7 @@ def test_the_noise_of_a_report_with_a_custom_loss_is_calibrated_again():
 ], ids="-".join)  # fmt: skip
 def test_a_part_states_all_that_its_release_spent(case):
     """Counts and choices among it: without a ledger the file of one stratum could say that they cost nothing."""
-    result, _ = made(*case)
-    values = json.loads(result.to_json())
+    result, values = opened(*case)
     assert failures(result) == []
     assert dpci.PrivateFit.from_json(rewritten(values)).to_json() == result.to_json()
     for part in ("budget", "besides"):
@@ -155,8 +152,7 @@ def test_a_part_states_all_that_its_release_spent(case):
 @pytest.mark.parametrize("kind", ["fit", "persons", "schema"])
 @pytest.mark.parametrize("notion", ["pure", "zcdp", "approx"])
 def test_the_seal_of_a_matrix_is_that_of_its_distance(kind, notion):
-    result, _ = made(kind, notion, "replace_one")
-    values = json.loads(result.to_json())
+    _, values = opened(kind, notion, "replace_one")
     assert len(values["seals"]) == 3
     for k, factor in itertools.product((1, 2), (0.5, 0.7)):
         distance = values["seals"][k]["distance"]

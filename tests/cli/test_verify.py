@@ -13,9 +13,9 @@ import pytest
 import dpci
 from dpci.approval.approvable import statement_of
 from dpci.approval.ledger import against_ledger
-from dpci.base.codec import checksum
 from dpci.cli.main import main
 from dpci.schema import Schema
+from support.saved import rewritten
 
 SCHEMA = """
 [target]
@@ -99,12 +99,11 @@ def test_what_agrees_and_what_cannot_be_checked():
 @pytest.mark.parametrize("kind", ["groups", "tuning"])
 def test_a_fit_that_claims_to_be_a_part_of_another_release(model, kind):
     saved = json.loads(model.read_text())
-    saved.pop("checksum")
     budget = {"notion": "pure", "epsilon": 1.0}
     besides = {"epsilon": 1e-12} if kind == "tuning" else None
     saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", "budget": budget, "besides": besides}
     saved["params"][0] += 1.0
-    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    model.write_text(rewritten(saved))
     failed = of_others(findings("--ledger", "l.db")[0])
     assert len(failed) == 1
     assert "has another source than the model" in failed[0]
@@ -118,18 +117,17 @@ def test_another_ledger_and_an_entry_of_another_model(model):
     # A model that was made anew with the same words, hash included.
     genuine = model.read_text()
     saved = json.loads(genuine)
-    saved.pop("checksum")
     saved["params"][0] += 0.5
-    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    model.write_text(rewritten(saved))
     failed = of_others(findings("--ledger", "l.db", "--schema", "people.toml")[0])
     assert failed == [next(what for what in failed if "holds the hash of another model" in what)]
     saved["paid"] = {**saved["paid"], "entry": 7}
-    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    model.write_text(rewritten(saved))
     failed = of_others(findings("--ledger", "l.db")[0])
     assert "the ledger does not have entry 7" in failed[0]
     saved["paid"] = {**saved["paid"], "entry": 1}
     saved["budget"] = {"notion": "pure", "epsilon": 2.0}
-    model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+    model.write_text(rewritten(saved))
     code, _, err = run("verify", "model.json", "--ledger", "l.db")
     assert code == 2
     assert "must spend the whole budget epsilon=2, got 1" in err
@@ -201,9 +199,8 @@ def test_a_regression_is_that_of_the_matrix_which_the_ledger_paid_for(folder):
         assert findings(*given)[0] == []
     # Another matrix with the same words, hash included.
     other = json.loads(matrix.to_json())
-    other.pop("checksum")
     other["matrix"][0][0] += 0.5
-    (folder / "model.json").write_text(json.dumps({**other, "checksum": checksum(other)}))
+    (folder / "model.json").write_text(rewritten(other))
     assert any("holds the hash of another model" in what for what in findings(*given)[0])
 
 
@@ -252,7 +249,6 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     assert ("replaced by another, possibly of another stratum" in document) == (neighbors == "replace_one")
     # A part that claims to be of more strata, one that says of no whole, and strata of which one says of none.
     saved = json.loads(found["B"].to_json())
-    saved.pop("checksum")
     more = {**saved, "whole": {**saved["whole"], "parts": 3}}
     alone = {**saved, "whole": None}
     for changed, message in (
@@ -262,31 +258,26 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
         ),
         (alone, "the fit does not say that it is a part of all strata of a table"),
     ):
-        (folder / "model.json").write_text(json.dumps({**changed, "checksum": checksum(changed)}))
+        (folder / "model.json").write_text(rewritten(changed))
         (failed,) = findings("--ledger", "s.db")[0]
         assert message in failed
     everything = json.loads(found.to_json())
-    everything.pop("checksum")
-    everything["strata"][1][1] = {**alone, "checksum": checksum(alone)}
-    (folder / "model.json").write_text(json.dumps({**everything, "checksum": checksum(everything)}))
+    everything["strata"][1][1] = alone
+    (folder / "model.json").write_text(rewritten(everything))
     code, out, err = run("verify", "model.json")
     assert code == 2, out + err
     assert "strata must be models of one kind, got another whole of 'B'" in err
     of_none = [json.loads(found[name].to_json()) for name in found]
     for one in of_none:
-        del one["checksum"]
         one["whole"] = None
-    everything["strata"] = [
-        [name, {**one, "checksum": checksum(one)}] for name, one in zip(found, of_none, strict=True)
-    ]
-    (folder / "model.json").write_text(json.dumps({**everything, "checksum": checksum(everything)}))
+    everything["strata"] = [[name, one] for name, one in zip(found, of_none, strict=True)]
+    (folder / "model.json").write_text(rewritten(everything))
     assert findings()[0] == ["these models do not say that they are a part of all strata: A, B"]
     # A part that claims that the whole cost more or less than strata at its budget.
     saved = json.loads(found["B"].to_json())
-    saved.pop("checksum")
     for claimed in (0.5 * charged, 1.5 * charged):
         saved["whole"]["budget"] = {"notion": "pure", "epsilon": claimed}
-        (folder / "model.json").write_text(json.dumps({**saved, "checksum": checksum(saved)}))
+        (folder / "model.json").write_text(rewritten(saved))
         assert run("verify", "model.json")[0] == 2
 
 

@@ -178,10 +178,8 @@ def test_the_certificate_stays_far_below_the_noise():
 
 
 def test_contrasts_that_overflow_are_refused():
-    generator = np.random.default_rng(0)
-    X = generator.uniform(-0.5, 0.5, (2000, 3))
-    y = X[:, 0] > 0
-    result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.01, seed=1)
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (2000, 3))
+    result = fit(X[:, 0] > 0, X, l2_strength=0.01, seed=1)
     with pytest.raises(dpci.InvalidInput):
         result.conf_int(contrast=1e158 * np.array([1.0, -1.0, 0.3, 0.0]))
 
@@ -190,19 +188,7 @@ def test_matrices_that_could_exhaust_memory_are_refused():
     X, y = np.zeros((2, 20_000)), np.array([0, 1])
     with pytest.raises(dpci.InvalidInput, match="at most 16384"):
         dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=10.0)
-    assert (
-        len(
-            dpci.fit(
-                X,
-                y,
-                budget=dpci.PureDP(1.0),
-                l2_strength=10.0,
-                mechanism=dpci.ObjectivePerturbation(moments="none"),
-                seed=0,
-            ).params
-        )
-        == 20_001
-    )
+    assert len(fit(y, X, l2_strength=10.0, moments="none", seed=0).params) == 20_001
     with pytest.raises(dpci.InvalidInput, match="at most 16384"):
         dpci.lowlevel.weighted_gram(X, np.ones(2))
     for sampler in (dpci.lowlevel.symmetric_gaussian, dpci.lowlevel.symmetric_matrix_laplace):
@@ -222,8 +208,7 @@ def test_custom_losses_may_return_any_float_array():
         curvature_bound=0.25,
     )
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 2))
-    result = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, loss=loss, seed=1)
-    reference = dpci.fit(X, X[:, 0] > 0, budget=dpci.PureDP(1.0), l2_strength=0.05, seed=1)
+    result, reference = fit(X[:, 0] > 0, X, loss=loss, seed=1), fit(X[:, 0] > 0, X, seed=1)
     np.testing.assert_allclose(result.params, reference.params, atol=1e-6)
 
 

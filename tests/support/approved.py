@@ -1,5 +1,6 @@
 """Every kind of result of which an approver can have a report, and the ledger that paid for it."""
 
+import json
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -134,3 +135,9 @@ def made(kind, notion, neighbors):
     if kind in LAST:
         found = found[LAST[kind]]
     return (found.result if kind == "chosen_fit" else found), ledger
+
+
+def opened(*case):
+    """Return a result, and what its file holds."""
+    result, _ = made(*case)
+    return result, json.loads(result.to_json())
