@@ -12,11 +12,7 @@ from dpci.base.validation import check_choice, check_count, check_fraction, chec
 from dpci.budgets import planned_neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import OutputPerturbation, without_moments
-from dpci.model.keywords import (
-    MODEL_KEYWORDS,
-    UNIT_KEYWORDS,
-    check_keywords,
-)
+from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts

@@ -142,16 +142,9 @@ def curve(
         raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
     spec = path.spec(path.at)
-    utility = _core.Utility(
-        spec,
-        rows.records,
-        clip=settings.clip,
-        n_threads=n_threads,
-    )
-    message = (
-        "a utility curve is NOT PRIVATE: its utilities at private and non-private parameters are computed from the data"
-    )
-    warn(PrivacyLeakWarning(message))
+    utility = _core.Utility(spec, rows.records, clip=settings.clip, n_threads=n_threads)
+    what = "its utilities at private and non-private parameters are computed from the data"
+    warn(PrivacyLeakWarning(f"a utility curve is NOT PRIVATE: {what}"))
     anchors: list[_core.UtilityAnchor] = []
     for draw in range(counts["n_draws"]):
         noise = _core.Utility.draw_noise(spec, number, draw)
