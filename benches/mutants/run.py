@@ -50,7 +50,9 @@ PYTHON = {
 }
 # Tests of the package for mutants of the core that its own tests let live.
 TESTS_OF_CORE = {
-    "privacy": ["test_accounting", "test_mechanisms", "test_gaussian_objective", "core/test_sensitivity", "test_tuning"],
+    "privacy": [
+        "test_accounting", "test_mechanisms", "test_gaussian_objective", "core/test_sensitivity", "test_tuning",
+    ],
     "noise": ["core/test_noise", "test_entropy"],
     "seal": ["test_seal", "core/test_families", "test_hinge", "test_ball"],
     "mechanism": [
