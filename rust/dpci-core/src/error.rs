@@ -320,7 +320,6 @@ pub fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(
 
 impl Error {
     /// A stable name of the broken rule, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::OutOfRange { .. } => "out_of_range",

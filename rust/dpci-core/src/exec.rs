@@ -24,13 +24,11 @@ pub const BLOCK: usize = 128;
 const MAX_CHUNKS: usize = 16;
 
 /// Chunks of `n` rows of `width` numbers whose partial sums are combined in order: a function of the size alone.
-#[must_use]
 pub fn row_chunks(n: usize, width: usize) -> Vec<Range<usize>> {
     cut(n, n.saturating_mul(width) >> 16)
 }
 
 /// Chunks of `n` rows whose partial sums are `dim × dim` matrices: so few that the matrices stay small beside the rows.
-#[must_use]
 pub fn matrix_chunks(n: usize, dim: usize) -> Vec<Range<usize>> {
     cut(n, (n.saturating_mul(dim) >> 16).min(n / (8 * dim.max(1))))
 }
@@ -47,7 +45,6 @@ fn cut(n: usize, count: usize) -> Vec<Range<usize>> {
 
 /// Most additions that one term of a sum over at most `n` rows passes through: in its block, over the blocks of its chunk and over the
 /// chunks. It bounds the rounding of the sum. A chunk has at most 2¹⁷ rows or a sixteenth of them, and up to a block more.
-#[must_use]
 pub fn sum_depth(n: usize) -> usize {
     let blocks = (n / (BLOCK * MAX_CHUNKS)).max((1 << 17) / BLOCK) + 1;
     n.min(BLOCK + blocks + MAX_CHUNKS)
@@ -65,7 +62,6 @@ pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 const ELEMENTS_PER_THREAD: usize = 1 << 16;
 
 /// Whether a pass over so many numbers, rows and sums, is done before a thread of its own has begun.
-#[must_use]
 pub fn is_short(numbers: usize) -> bool {
     numbers < ELEMENTS_PER_THREAD
 }
@@ -146,7 +142,6 @@ impl<'c> Executor<'c> {
     }
 
     /// A single-threaded executor.
-    #[must_use]
     pub fn sequential(cancel: &'c AtomicBool) -> Self {
         Self {
             pool: None,
@@ -157,7 +152,6 @@ impl<'c> Executor<'c> {
     }
 
     /// The same, where no other thread can set the flag meanwhile: checks call `look`, which may, at most once in `every`.
-    #[must_use]
     pub fn looking(self, every: Duration, look: &'c (dyn Fn() + Sync)) -> Self {
         let last = Mutex::new(Instant::now());
         Self {
@@ -171,7 +165,6 @@ impl<'c> Executor<'c> {
     }
 
     /// The same, which calls `tell` after each step of work that takes several.
-    #[must_use]
     pub fn telling(self, tell: &'c (dyn Fn() + Sync)) -> Self {
         Self {
             tell: Some(tell),
@@ -187,7 +180,6 @@ impl<'c> Executor<'c> {
     }
 
     /// The flag that cancels this executor.
-    #[must_use]
     pub fn cancel_flag(&self) -> &'c AtomicBool {
         self.cancel
     }
@@ -208,7 +200,6 @@ impl<'c> Executor<'c> {
     }
 
     /// Threads that share the work. Results must not depend on it.
-    #[must_use]
     pub fn n_threads(&self) -> usize {
         self.pool
             .as_ref()

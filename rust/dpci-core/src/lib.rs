@@ -31,7 +31,6 @@ macro_rules! named {
 
         impl $Enum {
             /// The name.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$Variant => $name,)*

@@ -46,7 +46,6 @@ pub struct Evaluation {
 
 impl Objective<'_> {
     /// Strong convexity of the whole, rounded down.
-    #[must_use]
     pub fn strong_convexity(&self) -> f64 {
         if self.extra_convexity == 0.0 {
             self.l2_strength
@@ -56,14 +55,12 @@ impl Objective<'_> {
     }
 
     /// `N`, the number of records that the rows stand for.
-    #[must_use]
     pub fn n_records(&self) -> f64 {
         let total = |counts: &[u32]| counts.iter().map(|c| u64::from(*c)).sum::<u64>() as f64;
         self.weights.map_or(self.records.n_records() as f64, total)
     }
 
     /// Number of parameters: as many for each linear predictor of the loss as a row has.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.loss.n_predictors() * self.records.n_params()
     }

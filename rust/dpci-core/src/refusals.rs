@@ -50,7 +50,6 @@ refusals! {
 }
 
 /// The refusal that an error is; `None` where it depends on public values, on the noise or on the system alone.
-#[must_use]
 pub fn of(error: &Error) -> Option<Refusal> {
     // Every variant by its name, so that a new one has to be put on a side.
     match error {
@@ -84,7 +83,6 @@ pub fn of(error: &Error) -> Option<Refusal> {
 }
 
 /// Whether an audit has to count a run that fails so: its outcome is one that an attacker sees, and the data may have caused it.
-#[must_use]
 pub fn is_outcome(error: &Error) -> bool {
     of(error).is_some_and(|refusal| refusal != INTERRUPTED && refusal != RESOURCE)
 }

@@ -17,7 +17,6 @@ pub enum RowDomain {
 
 impl RowDomain {
     /// A bound on the Euclidean norm of a row, rounded up.
-    #[must_use]
     pub fn norm(&self) -> f64 {
         match self {
             Self::Ball(norm) => *norm,
@@ -26,7 +25,6 @@ impl RowDomain {
     }
 
     /// The greatest absolute value of each of the coordinates of a row.
-    #[must_use]
     pub fn greatest_entries(&self, dim: usize) -> Vec<f64> {
         match self {
             Self::Ball(norm) => vec![*norm; dim],
@@ -35,13 +33,11 @@ impl RowDomain {
     }
 
     /// Whether it is a ball.
-    #[must_use]
     pub fn is_ball(&self) -> bool {
         matches!(self, Self::Ball(_))
     }
 
     /// Whether every row of another domain lies in this one, as far as bounds alone say.
-    #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ball(norm), other) => other.norm() <= *norm,
@@ -54,7 +50,6 @@ impl RowDomain {
     }
 
     /// The blocks; `None` for a ball.
-    #[must_use]
     pub fn shape(&self) -> Option<&Arc<Blocks>> {
         match self {
             Self::Ball(_) => None,
@@ -117,7 +112,6 @@ impl fmt::Display for RowDomain {
 }
 
 /// The bound √(R² + s²) on rows with an intercept column `s`, rounded up.
-#[must_use]
 pub fn row_norm_bound(row_norm: f64, intercept: Option<f64>) -> f64 {
     // The library's hypot errs by less than one unit in the last place; the least number covers subnormal ones.
     intercept.map_or(row_norm, |s| {
@@ -175,31 +169,26 @@ impl Blocks {
     }
 
     /// Number of coordinates.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.members.len()
     }
 
     /// `a_b` of each block.
-    #[must_use]
     pub fn bounds(&self) -> &[f64] {
         &self.bounds
     }
 
     /// The block of each coordinate.
-    #[must_use]
     pub fn members(&self) -> &[usize] {
         &self.members
     }
 
     /// Number of coordinates of each block.
-    #[must_use]
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
 
     /// `√(Σ a_b²)`, the greatest Euclidean norm, rounded up: that of a block is at most its sum of absolute values.
-    #[must_use]
     pub fn norm(&self) -> f64 {
         let greatest = self.bounds.iter().fold(0.0, |a: f64, b| a.max(*b));
         if self.bounds.len() == 1 {
@@ -211,7 +200,6 @@ impl Blocks {
     }
 
     /// `‖z‖_K`; `z` has one number for each coordinate.
-    #[must_use]
     pub fn norm_of(&self, z: &[f64]) -> f64 {
         let mut sums = vec![0.0; self.bounds.len()];
         for (block, value) in self.members.iter().zip(z) {
@@ -222,7 +210,6 @@ impl Blocks {
     }
 
     /// Variances of the coordinates of a uniform point of the unit ball: `2a²/((k+1)(k+2))` in a block of k.
-    #[must_use]
     pub fn variances(&self) -> Vec<f64> {
         let variance = |block: &usize| {
             let size = self.sizes[*block] as f64;
@@ -235,7 +222,6 @@ impl Blocks {
 impl Blocks {
     /// Variances `c_j = a²D/k` of a coordinate in a block of k, D coordinates in all: `Σ x_j²/c_j ≤ 1` for every row, and no other diagonal
     /// for which that holds has a smaller product (docs/proofs/mechanisms.md, "Gaussian objective perturbation"). Rounded up.
-    #[must_use]
     pub fn metric(&self) -> Vec<f64> {
         let dim = self.dim() as f64;
         let variance = |block: &usize| {

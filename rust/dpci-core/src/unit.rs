@@ -47,7 +47,6 @@ impl Unit {
     }
 
     /// How much each row of a unit of so many rows counts, and how many of them do: rounded down, so that together they count at most 1.
-    #[must_use]
     pub fn share(self, n_rows: usize) -> (f64, usize) {
         let (kept, divisor) = match self {
             Self::Row => (n_rows, 1),
@@ -69,19 +68,16 @@ impl Unit {
 
     /// Whether one row of a unit counts: its gradients lie along one line, whatever the parameters, or between fixed vectors where the loss
     /// has several linear predictors.
-    #[must_use]
     pub fn is_single(self) -> bool {
         matches!(self, Self::Row | Self::Person { max_rows: Some(1) })
     }
 
     /// Whether what the rows of a unit count together is 1, however many there are.
-    #[must_use]
     pub fn counts_one(self) -> bool {
         matches!(self, Self::Row | Self::Person { max_rows: None })
     }
 
     /// The greatest rank of one unit's Hessian, to which each row adds as many dimensions as the loss has linear predictors.
-    #[must_use]
     pub fn rank(self, n_params: usize, n_predictors: usize) -> usize {
         let rows = match self {
             Self::Row => 1,
@@ -91,7 +87,6 @@ impl Unit {
     }
 
     /// Greatest number of rows that may be summed over, for so many units.
-    #[must_use]
     pub fn greatest_rows(self, n_units: f64) -> usize {
         let rows = match self {
             Self::Row => n_units,
@@ -150,7 +145,6 @@ impl Weighting {
     }
 
     /// N/W: what divides sums over records that weigh at most 1.
-    #[must_use]
     pub fn divisor(self) -> f64 {
         self.total / self.bound
     }

@@ -78,7 +78,6 @@ impl Checked {
     }
 
     /// The bounds.
-    #[must_use]
     pub fn bounds(&self) -> &RowBounds {
         &self.bounds
     }
@@ -249,7 +248,6 @@ impl Design<'_> {
     }
 
     /// The least and the greatest of [`Design::squared_norms`], where the rows were measured when they were checked.
-    #[must_use]
     pub fn extreme_squares(&self) -> Option<[f64; 2]> {
         Some(self.extremes?.map(|square| self.whole_square(square)))
     }

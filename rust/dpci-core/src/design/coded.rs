@@ -138,7 +138,6 @@ impl<'a> Coded<'a> {
     }
 
     /// The same rows, borrowed.
-    #[must_use]
     pub fn borrowed(&self) -> Coded<'_> {
         Coded {
             numbers: match &self.numbers {

@@ -71,7 +71,6 @@ impl Design<'_> {
     }
 
     /// The same rows, owned, with clipping applied to the values.
-    #[must_use]
     pub fn owned(&self) -> Design<'static> {
         let all: Vec<usize> = (0..self.n_rows()).collect();
         let mut owned = self.selected(&all, self.multiplicities.clone());

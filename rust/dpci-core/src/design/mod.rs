@@ -64,25 +64,21 @@ pub(crate) enum RowBlock<'r> {
 
 impl<'a> Rows<'a> {
     /// Contiguous rows of `n_columns` features.
-    #[must_use]
     pub fn dense(features: &'a [f64], n_columns: usize) -> Self {
         Self::Dense(Dense::new(features, n_columns))
     }
 
     /// The same, owned.
-    #[must_use]
     pub(crate) fn dense_owned(features: Vec<f64>, n_columns: usize) -> Self {
         Self::Dense(Dense::new(features, n_columns))
     }
 
     /// The same in single precision.
-    #[must_use]
     pub fn dense_single(features: &'a [f32], n_columns: usize) -> Self {
         Self::Dense(Dense::new(features, n_columns))
     }
 
     /// Declares dense rows to be a mapped file, which may be larger than memory: no part of it is copied to merge equal records.
-    #[must_use]
     pub fn mapped(mut self) -> Self {
         if let Self::Dense(dense) = &mut self {
             dense.is_mapped = true;
@@ -150,7 +146,6 @@ impl<'a> Rows<'a> {
     }
 
     /// Number of rows; `None` for dense ones without columns, which do not say.
-    #[must_use]
     pub fn n_rows(&self) -> Option<usize> {
         match self {
             Self::Dense(dense) => dense.n_entries().checked_div(dense.n_columns()),
@@ -309,61 +304,51 @@ impl<'a> Design<'a> {
     }
 
     /// Number of rows stored: of distinct records if they were merged.
-    #[must_use]
     pub fn n_rows(&self) -> usize {
         self.targets.len()
     }
 
     /// Number of records that the rows stand for.
-    #[must_use]
     pub fn n_records(&self) -> usize {
         self.n_records
     }
 
     /// How many records each row stands for; `None`: one.
-    #[must_use]
     pub fn multiplicities(&self) -> Option<&[u32]> {
         self.multiplicities.as_deref()
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.rows.n_columns() + usize::from(self.intercept.is_some())
     }
 
     /// The public bounds that the rows were checked against.
-    #[must_use]
     pub fn bounds(&self) -> &RowBounds {
         &self.bounds
     }
 
     /// The rows as they are stored.
-    #[must_use]
     pub fn rows(&self) -> &Rows<'a> {
         &self.rows
     }
 
     /// The constant appended to each row.
-    #[must_use]
     pub fn intercept(&self) -> Option<f64> {
         self.intercept
     }
 
     /// Targets of a range of rows.
-    #[must_use]
     pub fn targets(&self, range: Range<usize>) -> &[f64] {
         &self.targets[range]
     }
 
     /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
-    #[must_use]
     pub fn chunks(&self) -> Vec<Range<usize>> {
         self.rows.chunks(self.n_rows())
     }
 
     /// Numbers stored: what one pass reads.
-    #[must_use]
     pub(crate) fn n_entries(&self) -> usize {
         self.rows.n_entries()
     }

@@ -96,7 +96,6 @@ fn move_rows(
 impl<'d> Moved<'d> {
     /// Records with a norm between each of the radii, which increase, and the next one, those beyond the last at the end: a row by its share
     /// of its record, as often as it counts. Not private.
-    #[must_use]
     pub fn counts(&self, radii: &[f64]) -> CompensatedSum {
         let mut counts = Counts::new(self.design, self.design.shares(), radii);
         for range in blocks(0..self.norms.len()) {
@@ -107,7 +106,6 @@ impl<'d> Moved<'d> {
 
     /// The moved rows with weights: a row z beyond the radius R weighs `R²/‖z‖²`, so that neither `w‖z‖` is above R nor `w‖z‖²` above R².
     /// No row is longer than `longest`.
-    #[must_use]
     pub fn within(self, radius: f64, longest: f64) -> Design<'d> {
         // Norms are upper bounds; two quotients and a product are rounded.
         let room = 1.0 - 4.0 * f64::EPSILON;

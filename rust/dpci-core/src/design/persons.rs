@@ -122,43 +122,36 @@ impl Persons {
     }
 
     /// Whose privacy counts, and by which rule rows do.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
     /// Number of persons.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The person of each row of the table.
-    #[must_use]
     pub fn owners(&self) -> &[u32] {
         &self.owners
     }
 
     /// How many rows of each person count.
-    #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
     /// Whether all rows count and lie in the table person by person.
-    #[must_use]
     pub fn in_order(&self) -> bool {
         self.in_order
     }
 
     /// The rows of a person that count.
-    #[must_use]
     pub fn rows_of(&self, person: usize) -> &[usize] {
         let Grouped { rows, starts } = self.grouped.get_or_init(|| self.group());
         &rows[starts[person]..starts[person + 1]]
@@ -183,7 +176,6 @@ impl Persons {
     }
 
     /// How much each row counts.
-    #[must_use]
     pub fn shares(&self) -> &[f64] {
         &self.shares
     }
@@ -233,7 +225,6 @@ impl Design<'_> {
     }
 
     /// Whose the rows are; `None` where each is a record of its own.
-    #[must_use]
     pub fn persons(&self) -> Option<&Persons> {
         self.persons.as_ref()
     }
@@ -268,7 +259,6 @@ impl Design<'_> {
     }
 
     /// Protected unit, by which the records are counted.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         self.persons.as_ref().map_or(Unit::Row, Persons::unit)
     }

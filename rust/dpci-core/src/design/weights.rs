@@ -84,13 +84,11 @@ impl Design<'_> {
     }
 
     /// The bound by which the weights were divided; `None` without weights.
-    #[must_use]
     pub fn weight_bound(&self) -> Option<f64> {
         self.weights.as_ref().map(|weights| weights.bound)
     }
 
     /// How much each row counts, at most 1, and those of a person together; `None`: one each, or as its multiplicity says.
-    #[must_use]
     pub fn shares(&self) -> Option<&[f64]> {
         match (&self.persons, &self.weights) {
             (Some(persons), _) => Some(persons.shares()),

@@ -112,32 +112,27 @@ impl ErrorLaw {
     }
 
     /// Covariance of the sampling error; noise in the matrices can make it indefinite.
-    #[must_use]
     pub fn sampling(&self) -> &[f64] {
         &self.sampling
     }
 
     /// A covariance that the sampling error has at least along every contrast; `None` for matrices that are taken as they are.
-    #[must_use]
     pub fn least_sampling(&self) -> Option<&[f64]> {
         self.least_sampling.as_deref()
     }
 
     /// Multiplier of the coefficients' noise: a symmetric matrix, or for the last of several steps what each coordinate of the noise adds to
     /// each parameter, by rows.
-    #[must_use]
     pub fn noise(&self) -> &[f64] {
         &self.noise
     }
 
     /// Factor by which simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
-    #[must_use]
     pub fn factor(&self) -> f64 {
         self.factor
     }
 
     /// Shape of the gamma law of W; infinite if W is 1.
-    #[must_use]
     pub fn shape(&self) -> f64 {
         self.shape
     }

@@ -144,7 +144,6 @@ pub enum Unfinished {
 
 impl Unfinished {
     /// `"hidden"`, `"half_hidden"`, `"separated"`, `"steep"`, `"growing"` or `"moving"`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hidden(_) => "hidden",
@@ -157,7 +156,6 @@ impl Unfinished {
     }
 
     /// The numbers that show it.
-    #[must_use]
     pub fn numbers(&self) -> &[f64] {
         match self {
             Self::Hidden(numbers)
@@ -261,7 +259,6 @@ impl LastStep {
     }
 
     /// The released Hessian, its eigenvalues raised to the edge of its noise.
-    #[must_use]
     pub fn raised_hessian(&self) -> Vec<f64> {
         Eigen {
             values: self.raised.clone(),
@@ -297,7 +294,6 @@ impl LastStep {
     }
 
     /// The law of the errors of the parameters of the rows.
-    #[must_use]
     pub fn law(&self) -> ErrorLaw {
         let (s, dim, n) = (&self.steps, self.dim, self.steps.n_samples);
         let (size, is_of_odds) = match s.loss.covariance {

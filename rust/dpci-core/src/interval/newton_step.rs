@@ -35,7 +35,6 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// `"hidden"` or `"ridge_too_strong"`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Hidden => "hidden",
@@ -210,25 +209,21 @@ impl NewtonStep {
     }
 
     /// `I + λH₀⁻¹`, row-major and symmetric: the unregularised parameters are this times the released ones.
-    #[must_use]
     pub fn map(&self) -> &[f64] {
         &self.map
     }
 
     /// The sampling error of the unregularised parameters is at most this times that of the released ones.
-    #[must_use]
     pub fn sampling_map(&self) -> &[f64] {
         &self.sampling_map
     }
 
     /// The same of the error that the noise of the coefficients makes.
-    #[must_use]
     pub fn noise_map(&self) -> &[f64] {
         &self.noise_map
     }
 
     /// Covariance that stands for the noise of the Hessian in the step, and for the bounds on what the step leaves out.
-    #[must_use]
     pub fn covariance(&self) -> &[f64] {
         &self.covariance
     }

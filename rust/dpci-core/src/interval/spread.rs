@@ -18,7 +18,6 @@ pub struct ErrorShape {
 
 impl ErrorShape {
     /// Shape for matrices that are taken as they are.
-    #[must_use]
     pub const fn plug_in(law: NoiseLaw) -> Self {
         Self {
             law,

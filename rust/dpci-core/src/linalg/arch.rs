@@ -23,7 +23,6 @@ static LIMIT: AtomicU8 = AtomicU8::new(UNREAD);
 
 /// The widest vectors of the processor at hand, within the limit, or what a test has chosen on its thread.
 #[inline(always)]
-#[must_use]
 pub fn arch() -> Arch {
     #[cfg(test)]
     if let Some(chosen) = CHOSEN.get() {
@@ -62,7 +61,6 @@ fn read() -> u8 {
 /// The name of [`arch`], as `DPCI_SIMD` spells it.
 ///
 /// The first call in a process reads the environment, which no other thread may change meanwhile.
-#[must_use]
 pub fn instruction_set() -> &'static str {
     match arch() {
         Arch::Scalar => "scalar",

@@ -25,7 +25,6 @@ pub struct Category {
 
 impl Category {
     /// Columns of the levels.
-    #[must_use]
     pub fn columns(&self) -> Range<usize> {
         self.first..self.first + self.levels
     }
@@ -114,19 +113,16 @@ impl Layout {
     }
 
     /// Columns of the numbers.
-    #[must_use]
     pub fn numbers(&self) -> &[usize] {
         &self.numbers
     }
 
     /// Categories.
-    #[must_use]
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
 
     /// Numbers and categories in the order of their columns.
-    #[must_use]
     pub fn order(&self) -> &[Field] {
         &self.order
     }
@@ -137,13 +133,11 @@ impl Layout {
     }
 
     /// Number of columns.
-    #[must_use]
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }
 
     /// The length of a table: all codes of all categories.
-    #[must_use]
     pub fn table_len(&self) -> usize {
         self.starts.last().copied().unwrap_or_default()
     }
@@ -176,7 +170,6 @@ impl Layout {
     }
 
     /// A table of a function of the category for code 0 and others.
-    #[must_use]
     pub fn table(&self, entry: impl Fn(&Category) -> f64) -> Vec<f64> {
         let mut table = Vec::with_capacity(self.table_len());
         for category in &self.categories {

@@ -42,25 +42,21 @@ impl CompensatedSum {
     }
 
     /// Number of entries; 0 before the first vector.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.high.len()
     }
 
     /// Whether no vector was added.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.high.is_empty()
     }
 
     /// The sums as they were rounded, and what was lost.
-    #[must_use]
     pub fn halves(&self) -> [&[f64]; 2] {
         [&self.high, &self.low]
     }
 
     /// The sum of these [`CompensatedSum::halves`]; `None` where their lengths differ.
-    #[must_use]
     pub fn from_halves(high: &[f64], low: &[f64]) -> Option<Self> {
         (high.len() == low.len()).then(|| Self {
             high: high.to_vec(),
@@ -80,7 +76,6 @@ pub const GRADIENT_ROUNDINGS: usize = BLOCK + 8;
 
 /// Relative rounding of a sum over `n_rows` rows whose terms pass `roundings` roundings each and are then summed with compensation:
 /// in terms of the sum of the sizes of the terms (docs/certificates.md, "Sums over rows").
-#[must_use]
 pub fn sum_rounding(roundings: usize, n_rows: usize) -> f64 {
     let second_order = (n_rows as f64 * f64::EPSILON).powi(2);
     // A millionth covers the higher powers of ε in the first term.

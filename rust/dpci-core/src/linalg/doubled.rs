@@ -15,7 +15,6 @@ pub struct Doubled {
 
 /// `a + b` rounded, and its error (Knuth).
 #[inline(always)]
-#[must_use]
 pub const fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
@@ -24,7 +23,6 @@ pub const fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// `a·b` rounded, and its error where no product of parts over- or underflows (Dekker).
 #[inline(always)]
-#[must_use]
 pub const fn two_product(a: f64, b: f64) -> (f64, f64) {
     // Not `mul_add`, which is a slow call where the target has no such instruction.
     let ((ah, al), (bh, bl)) = (upper_and_lower(a), upper_and_lower(b));
@@ -43,7 +41,6 @@ const fn upper_and_lower(a: f64) -> (f64, f64) {
 impl Doubled {
     /// The exact sum of two numbers.
     #[inline(always)]
-    #[must_use]
     pub const fn sum(a: f64, b: f64) -> Self {
         let (high, low) = two_sum(a, b);
         Self { high, low }
@@ -51,7 +48,6 @@ impl Doubled {
 
     /// The exact product of two numbers.
     #[inline(always)]
-    #[must_use]
     pub fn product(a: f64, b: f64) -> Self {
         let (high, low) = two_product(a, b);
         Self { high, low }
@@ -59,14 +55,12 @@ impl Doubled {
 
     /// The nearest f64 and the rest, whose [`Doubled::sum`] is this number.
     #[inline(always)]
-    #[must_use]
     pub fn halves(self) -> [f64; 2] {
         [self.high, self.low]
     }
 
     /// The nearest f64.
     #[inline(always)]
-    #[must_use]
     pub fn rounded(self) -> f64 {
         self.high
     }
@@ -102,7 +96,6 @@ impl Doubled {
 
     /// This number within 0 and `upper`.
     #[inline(always)]
-    #[must_use]
     pub fn clamp(self, upper: f64) -> Self {
         if self.high < 0.0 {
             Self::default()
@@ -114,7 +107,6 @@ impl Doubled {
     }
 
     /// `1/√self` of a positive number: Newton's step from the f64 result doubles its digits.
-    #[must_use]
     pub fn reciprocal_root(self) -> Self {
         let rough = 1.0 / self.high.sqrt();
         let rest = Self::from(1.0) - self * Self::product(rough, rough);
@@ -122,14 +114,12 @@ impl Doubled {
     }
 
     /// `Σ row[j]·point[j]`.
-    #[must_use]
     pub fn dot(row: &[f64], point: &[Self]) -> Self {
         let terms = row.iter().zip(point).filter(|(r, _)| **r != 0.0);
         terms.fold(Self::default(), |sum, (&r, &p)| sum + p * r)
     }
 
     /// `Σ point[j]²`.
-    #[must_use]
     pub fn squared_norm(point: &[Self]) -> Self {
         point.iter().fold(Self::default(), |sum, &p| sum + p * p)
     }

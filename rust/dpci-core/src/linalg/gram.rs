@@ -48,7 +48,6 @@ pub const GRAM_ROUNDINGS: usize = BLOCK + PLAIN_BLOCKS + 8;
 
 impl GramAccumulator {
     /// An accumulator of `dim × dim` matrices.
-    #[must_use]
     pub fn new(dim: usize) -> Self {
         let n_tiles = tiles(dim).count();
         Self {
@@ -184,14 +183,12 @@ impl GramAccumulator {
     }
 
     /// Number of rows and columns.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
     /// The sum as it was rounded, what was lost, and the part from sparse rows, from which [`GramAccumulator::from_numbers`] makes the
     /// same sum.
-    #[must_use]
     pub fn numbers(&self) -> [Vec<f64>; 3] {
         let mut total = self.total.clone();
         total.add(&self.tiles);
@@ -206,7 +203,6 @@ impl GramAccumulator {
     }
 
     /// The sum whose [`GramAccumulator::numbers`] these are; `None` where their lengths do not go with the dimension.
-    #[must_use]
     pub fn from_numbers(dim: usize, [high, low, pairs]: [&[f64]; 3]) -> Option<Self> {
         if dim > super::MAX_MATRIX_DIM {
             return None;
@@ -224,7 +220,6 @@ impl GramAccumulator {
     }
 
     /// The matrix, divided by `divisor`: full, row-major, exactly symmetric.
-    #[must_use]
     pub fn finish(mut self, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];

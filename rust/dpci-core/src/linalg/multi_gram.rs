@@ -40,7 +40,6 @@ const TILED: usize = 48;
 
 impl MultiGram {
     /// Accumulators of `dim × dim` matrices.
-    #[must_use]
     pub fn new(dim: usize, precision: Precision) -> Self {
         Self {
             dim,
@@ -53,7 +52,6 @@ impl MultiGram {
     }
 
     /// The same in single precision for samples of distinct records, each of which leaves out a third of the rows.
-    #[must_use]
     pub fn of_samples(dim: usize) -> Self {
         Self {
             tiles: (dim >= TILED).then(|| LaneTiles::new(dim)),
@@ -103,7 +101,6 @@ impl MultiGram {
     }
 
     /// The matrix of one set and lane, divided by `divisor`: full, row-major, exactly symmetric.
-    #[must_use]
     pub fn finish(&mut self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
         self.single.add_held(&mut self.pairs);
         self.double.add_held(&mut self.pairs);

@@ -25,7 +25,6 @@ pub struct PackedBlock<T = f64> {
 
 impl<T: Copy + Default> PackedBlock<T> {
     /// Room for `capacity` rows of `dim` entries.
-    #[must_use]
     pub fn new(dim: usize, capacity: usize) -> Self {
         let line = LINE_BYTES / size_of::<T>();
         let lines = dim.max(RIGHT).div_ceil(line);

@@ -33,7 +33,6 @@ wide_loop! {
 pub type Run = (usize, usize, f64);
 
 /// Whether contiguous rows have at most one number that is not 0 in each run, and none beyond its bound in size; not where one is NaN.
-#[must_use]
 pub fn one_within(rows: &[f64], width: usize, runs: &[Run]) -> bool {
     let mut within = true;
     every_one_within(&mut within, rows, &width, runs);
@@ -57,7 +56,6 @@ wide_loop! {
 
 /// Reads some columns of contiguous rows as a category: adds to the codes the place of each row's one entry, counted from 1, or 0, and
 /// sets the bits of the entries where they are not known. Whether no row has two entries or another one.
-#[must_use]
 pub fn one_entry(
     rows: &[f64],
     width: usize,

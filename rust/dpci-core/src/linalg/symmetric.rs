@@ -42,7 +42,6 @@ impl Cholesky {
     }
 
     /// Solves for one or more right-hand sides, see [`Cholesky::solve_in_place`].
-    #[must_use]
     pub fn solve(&self, rhs: &[f64]) -> Vec<f64> {
         let mut x = rhs.to_vec();
         self.solve_in_place(&mut x);
@@ -81,7 +80,6 @@ impl Eigen {
     }
 
     /// `V diag(values) Vᵀ`, exactly symmetric.
-    #[must_use]
     pub fn recompose(&self) -> Vec<f64> {
         let dim = self.values.len();
         let mut out = vec![0.0; dim * dim];
@@ -145,7 +143,6 @@ pub fn project_eigenvalues(
 ///
 /// # Panics
 /// If a length is not `dim²`.
-#[must_use]
 pub fn product_transposed(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
     let mut out = vec![0.0; dim * dim];
     matmul(

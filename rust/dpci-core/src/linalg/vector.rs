@@ -6,13 +6,11 @@ use super::arch::arch;
 use super::predict::rows_times_themselves;
 
 /// Σ aᵢbᵢ.
-#[must_use]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// Euclidean norm, without overflow for finite entries; NaN if any entry is NaN.
-#[must_use]
 pub fn norm(a: &[f64]) -> f64 {
     // Not f64::max, which drops NaN: a NaN gradient would look converged, a NaN row would look short.
     let largest = a.iter().fold(0.0_f64, |m, v| {
@@ -37,13 +35,11 @@ pub fn norm(a: &[f64]) -> f64 {
 
 /// Upper bound on the Euclidean norm: products, sums of nonnegative terms, root and scaling err by less than `len/2 + 6` units of
 /// `ε/2`, beside a last digit where numbers are subnormal. NaN if any entry is NaN.
-#[must_use]
 pub fn norm_bound(a: &[f64]) -> f64 {
     sparse_norm_bound(a, a.len())
 }
 
 /// The bound of a vector of `len` entries that holds these and zeros: that of the whole vector, bit by bit.
-#[must_use]
 pub fn sparse_norm_bound(a: &[f64], len: usize) -> f64 {
     rounded_up(norm(a), len)
 }
@@ -55,7 +51,6 @@ fn rounded_up(norm: f64, len: usize) -> f64 {
 }
 
 /// Copies multiplicities into a block's buffer as numbers.
-#[must_use]
 pub fn load<'b>(from: &[u32], to: &'b mut [f64]) -> &'b [f64] {
     let to = &mut to[..from.len()];
     for (t, f) in to.iter_mut().zip(from) {
@@ -86,7 +81,6 @@ pub fn multiply(values: &mut [f64], factors: &[f64]) {
 }
 
 /// The same numbers in double precision, exactly.
-#[must_use]
 pub fn widened(singles: &[f32]) -> Vec<f64> {
     struct Op<'a>(&'a [f32], &'a mut [f64]);
     impl WithSimd for Op<'_> {

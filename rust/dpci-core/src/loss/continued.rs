@@ -24,7 +24,6 @@ pub struct Continued {
 
 impl Continued {
     /// The continued loss; `None` for a loss that has no reach.
-    #[must_use]
     pub fn new(loss: &Arc<dyn Loss>) -> Option<Self> {
         let ends = loss.targets().ends().map(|y| loss.continued_beyond(y));
         let [Some(of_lower), Some(of_upper)] = ends else {

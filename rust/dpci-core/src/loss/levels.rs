@@ -4,7 +4,6 @@
 pub const LEVELS: usize = 32;
 
 /// Level i, as a part of the greatest: `2^{-i/2}`.
-#[must_use]
 pub const fn level(i: usize) -> f64 {
     // A power of 2 has its exponent alone for bits.
     let whole = f64::from_bits(1023_u64.saturating_sub(i as u64 / 2) << 52);
@@ -17,7 +16,6 @@ pub const fn level(i: usize) -> f64 {
 
 /// The level at or below which a size is, as a part of the greatest, and the share of the next lower level: a linear function of the size
 /// between two levels, so that no rounding moves a record by much.
-#[must_use]
 pub fn levels_of(size: f64) -> (usize, f64) {
     let square = size * size;
     // 2^{-i-1} ≤ square < 2^{-i}; the bits of a positive number have its exponent.

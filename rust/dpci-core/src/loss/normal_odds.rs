@@ -18,7 +18,6 @@ pub struct NormalOdds {
 
 impl NormalOdds {
     /// Mean probability, and mean curvature.
-    #[must_use]
     pub fn means(&self) -> [f64; 2] {
         let (mut sums, mut whole) = ([0.0; 2], 0.0);
         let mut z = -END;
@@ -34,7 +33,6 @@ impl NormalOdds {
     }
 
     /// Log-odds with this standard deviation and this mean probability.
-    #[must_use]
     pub fn with_share(share: f64, std_dev: f64) -> Self {
         let mut odds = Self {
             mean: (share / (1.0 - share)).ln(),
@@ -57,7 +55,6 @@ impl NormalOdds {
     ///
     /// Such a product is the mean curvature times the coefficient (Stein's identity), so that the length is the mean curvature times the
     /// standard deviation, which grows with it.
-    #[must_use]
     pub fn of_product(share: f64, product: f64, greatest: f64) -> Self {
         let (mut low, mut high) = (0.0, greatest);
         for _ in 0..HALVINGS {

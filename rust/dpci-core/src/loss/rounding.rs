@@ -20,13 +20,11 @@ const DOUBLED_RADII: std::ops::RangeInclusive<f64> = 1e-60..=1e60;
 
 /// Bound on the Euclidean distance of the data part of a gradient of `Objective::evaluate` to `(1/n) Σ l'(ûᵢ) xᵢ` in real numbers, `ûᵢ`
 /// the computed predictor of record i, in terms of `N/n·sup|l'|·R` for `N` records.
-#[must_use]
 pub fn gradient_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRADIENT_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
 /// The same for the data part of its Hessian, Frobenius, in terms of `N/n·sup l''·R²`.
-#[must_use]
 pub fn hessian_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
@@ -35,20 +33,17 @@ pub fn hessian_rounding(n_rows: usize) -> f64 {
 /// `N` records: `cᵢ` is l'' or l'² at the predictor of record i, a function of that record and the parameters alone; `sup c` its supremum
 /// over `|u| ≤ R‖θ‖`, `R` the bound on the rows with their intercept. The predictor is that of `Design::linear_predictor`, which has the
 /// same bits on every machine and in every storage. The [`Loss::tail_roundings`] of a curvature come on top.
-#[must_use]
 pub fn moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS + VALUE_ROUNDINGS, n_rows)
 }
 
 /// The same for the gradient covariance of persons, `(1/n) Σ ḡḡᵀ`: in terms of `N/n·sup l'²·R²` for `N` persons with so many rows together.
 /// A gradient that errs by a share `e` moves its square by at most `2e + e²`.
-#[must_use]
 pub fn person_rounding(n_rows: usize) -> f64 {
     moment_rounding(n_rows) + 2.01 * gradient_rounding(n_rows)
 }
 
 /// The same for `second_moments`: its `gram` in terms of `N·R²`, its `cross` of `N·R·B`, `B` the bound on targets (Euclidean).
-#[must_use]
 pub fn second_moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS, n_rows)
 }

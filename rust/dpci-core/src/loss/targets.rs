@@ -21,7 +21,6 @@ pub enum Targets {
 
 impl Targets {
     /// The least and the greatest target.
-    #[must_use]
     pub fn ends(self) -> [f64; 2] {
         match self {
             Self::Signs => [-1.0, 1.0],

@@ -85,7 +85,6 @@ impl PlannedGradient {
 
 impl MomentMatrixRelease {
     /// Steps of the release, each with its cost.
-    #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());
         let levels = self
@@ -101,7 +100,6 @@ impl MomentMatrixRelease {
     }
 
     /// How the values were sealed.
-    #[must_use]
     pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
         let residual = self.residuals.iter().map(|r| r.noise.seal);
         let levels = self.gradients.iter().map(|g| g.planned.level_noise.seal);

@@ -85,7 +85,6 @@ pub struct Perturbed<V = Sealed> {
 
 impl<V> NewtonRelease<V> {
     /// RM, row-major.
-    #[must_use]
     pub fn map(&self) -> Vec<f64> {
         let dim = self.params.len();
         let columns = transposed(&self.further, dim);
@@ -93,13 +92,11 @@ impl<V> NewtonRelease<V> {
     }
 
     /// Parameters of the rows before they are moved: `RM·params`.
-    #[must_use]
     pub fn mapped_params(&self) -> Vec<f64> {
         product(&self.map(), &self.params)
     }
 
     /// The bounds at the last point.
-    #[must_use]
     pub fn last_bounds(&self) -> NormBounds {
         self.bounds[self.bounds.len() - 1]
     }

@@ -22,7 +22,6 @@ pub trait Values: Clone {
     fn into_values(self) -> Vec<f64>;
 
     /// The numbers moved to the nearest point of the ball of this radius, where there is one: post-processing.
-    #[must_use]
     fn in_ball(&self, radius: Option<f64>) -> Self;
 }
 

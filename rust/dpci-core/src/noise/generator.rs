@@ -123,7 +123,6 @@ pub struct SimulationGenerator(ChaCha8Rng);
 
 impl SimulationGenerator {
     /// The generator of `seed`, at the start of `stream`.
-    #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(stream);

@@ -82,7 +82,6 @@ impl NoiseLaw {
     }
 
     /// The same law at another [`Self::scale`].
-    #[must_use]
     pub fn with_scale(&self, scale: f64) -> Self {
         let rate = 1.0 / scale;
         match self {
@@ -150,25 +149,21 @@ impl NoiseLaw {
     }
 
     /// Euclidean distance of a bounded draw of `dim` coordinates to the ideal one; infinite where [`Self::on`] has no law.
-    #[must_use]
     pub fn error_bound(&self, dim: usize) -> f64 {
         self.on(dim).map_or(f64::INFINITY, |law| law.error_bound())
     }
 
     /// No draw of `dim` coordinates for a release is longer: its error bound is at least 12 roundings of its tail bound.
-    #[must_use]
     pub fn greatest_norm(&self, dim: usize) -> f64 {
         self.error_bound(dim) / (6.0 * f64::EPSILON)
     }
 
     /// The name of the family.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.family().name()
     }
 
     /// The family.
-    #[must_use]
     pub fn family(&self) -> Family {
         match self {
             Self::Gaussian { .. } => Family::Gaussian,
@@ -179,7 +174,6 @@ impl NoiseLaw {
     }
 
     /// The blocks of a shaped Laplace law, whose contrasts follow no ellipse.
-    #[must_use]
     pub fn blocks(&self) -> Option<&Arc<Blocks>> {
         match self {
             Self::ShapedLaplace { blocks, .. } => Some(blocks),
@@ -188,7 +182,6 @@ impl NoiseLaw {
     }
 
     /// Standard deviation of the Gaussian, 1/rate of the others.
-    #[must_use]
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => std_dev,
@@ -197,7 +190,6 @@ impl NoiseLaw {
     }
 
     /// Least and greatest standard deviation of a coordinate, and so of any unit contrast, as coordinates are uncorrelated.
-    #[must_use]
     pub fn std_dev_range(&self) -> [f64; 2] {
         let (variances, unit) = match self {
             Self::ShapedLaplace { blocks, rate } => {
@@ -215,7 +207,6 @@ impl NoiseLaw {
 
     /// Standard deviation of one coordinate, or of any unit contrast: σ, or `√(dim+1)/rate`; of a shaped law the root of the mean variance
     /// of its coordinates.
-    #[must_use]
     pub fn coordinate_std_dev(&self) -> f64 {
         match self {
             Self::Gaussian { std_dev } => *std_dev,
@@ -233,7 +224,6 @@ impl NoiseLaw {
 
     /// Standard deviations of the coordinates over [`Self::coordinate_std_dev`]; `None` for a law that is the same in all directions, and
     /// for one whose contrasts follow no ellipse.
-    #[must_use]
     pub fn relative_std_devs(&self) -> Option<Vec<f64>> {
         let Self::ShapedGaussian { blocks, .. } = self else {
             return None;
@@ -244,7 +234,6 @@ impl NoiseLaw {
     }
 
     /// Variance of each of `dim` coordinates.
-    #[must_use]
     pub fn coordinate_variances(&self, dim: usize) -> Vec<f64> {
         match self {
             Self::ShapedLaplace { blocks, rate } => {
@@ -262,7 +251,6 @@ impl NoiseLaw {
     }
 
     /// Its square.
-    #[must_use]
     pub fn coordinate_variance(&self) -> f64 {
         self.coordinate_std_dev().powi(2)
     }

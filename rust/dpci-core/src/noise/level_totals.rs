@@ -67,19 +67,16 @@ impl LevelTotals {
     }
 
     /// Rows with their constant.
-    #[must_use]
     pub fn rows(&self) -> &Blocks {
         &self.rows
     }
 
     /// Columns of each block but the constant.
-    #[must_use]
     pub fn columns(&self) -> &[Vec<usize>] {
         &self.columns
     }
 
     /// 1/rate.
-    #[must_use]
     pub fn scale(&self) -> f64 {
         1.0 / self.rate
     }
@@ -93,7 +90,6 @@ impl LevelTotals {
     }
 
     /// Number of cells.
-    #[must_use]
     pub fn n_cells(&self) -> usize {
         self.cells.dim()
     }
@@ -109,7 +105,6 @@ impl LevelTotals {
     }
 
     /// Standard deviation of the noise in a cell of a block.
-    #[must_use]
     pub fn std_dev(&self, block: usize) -> f64 {
         let dim = self.cells.dim() as f64;
         let size = self.cells.sizes()[block] as f64;
@@ -126,7 +121,6 @@ impl LevelTotals {
     }
 
     /// Standard deviation of the noise in the sum of the weights.
-    #[must_use]
     pub fn weight_std_dev(&self) -> f64 {
         let sizes = self.cells.sizes().iter().enumerate();
         let precision: f64 = sizes
@@ -136,7 +130,6 @@ impl LevelTotals {
     }
 
     /// The sums that cells tell.
-    #[must_use]
     pub fn totals(&self, cells: &[f64]) -> Totals {
         let constant = self.rows.dim() - 1;
         let mut totals = Totals {
@@ -178,7 +171,6 @@ impl LevelTotals {
     }
 
     /// The sums that a matrix `Σ w x xᵀ` tells.
-    #[must_use]
     pub fn read(&self, matrix: &[f64]) -> Totals {
         let (dim, constant) = (self.rows.dim(), self.rows.dim() - 1);
         let scale = self.reach(constant);
@@ -197,7 +189,6 @@ impl LevelTotals {
     }
 
     /// Greatest entry of a row at this place.
-    #[must_use]
     pub fn reach(&self, j: usize) -> f64 {
         self.rows.bounds()[self.rows.members()[j]]
     }

@@ -47,7 +47,6 @@ impl MatrixLaplace {
     }
 
     /// Standard deviation `√(dim+1)/rate` of every isometric coordinate; off-diagonal entries have 1/√2 of it.
-    #[must_use]
     pub fn isometric_std_dev(&self) -> f64 {
         (self.dim as f64 + 1.0).sqrt() / self.rate
     }

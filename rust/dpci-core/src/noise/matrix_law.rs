@@ -45,13 +45,11 @@ impl MatrixLaw {
     }
 
     /// `"gaussian"`, `"matrix_laplace"` or `"spherical_laplace"`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.family().name()
     }
 
     /// The family.
-    #[must_use]
     pub fn family(self) -> Family {
         match self {
             Self::Gaussian { .. } => Family::Gaussian,
@@ -61,7 +59,6 @@ impl MatrixLaw {
     }
 
     /// Standard deviation of the Gaussian, 1/rate of the others.
-    #[must_use]
     pub fn scale(self) -> f64 {
         match self {
             Self::Gaussian { std_dev } => std_dev,
@@ -70,7 +67,6 @@ impl MatrixLaw {
     }
 
     /// Standard deviation of an isometric coordinate.
-    #[must_use]
     pub fn isometric_std_dev(self, dim: usize) -> f64 {
         let d = dim as f64;
         match self {
@@ -81,7 +77,6 @@ impl MatrixLaw {
     }
 
     /// Standard deviation of an off-diagonal entry.
-    #[must_use]
     pub fn off_diagonal_std_dev(self, dim: usize) -> f64 {
         self.isometric_std_dev(dim) / 2.0_f64.sqrt()
     }

@@ -58,7 +58,6 @@ pub trait Law {
     fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>>;
 
     /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`symmetric`].
-    #[must_use]
     fn error_bound(&self) -> f64;
 }
 

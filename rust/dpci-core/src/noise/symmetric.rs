@@ -9,20 +9,17 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 use crate::bugs::{self, Bug};
 
 /// Number `dim(dim+1)/2` of isometric coordinates of a symmetric `dim`×`dim` matrix.
-#[must_use]
 pub fn isometric_dim(dim: usize) -> usize {
     dim * (dim + 1) / 2
 }
 
 /// The symmetric matrix, row-major, whose [`isometric_dim`] isometric coordinates (lower triangle, row by row) are given.
-#[must_use]
 pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
     let factor = bugs::factor(Bug::SquareDimension, SQRT_2);
     from_lower_triangle(dim, coordinates, FRAC_1_SQRT_2 * factor)
 }
 
 /// The lower triangle, row by row, of a row-major matrix.
-#[must_use]
 pub fn lower_triangle(dim: usize, matrix: &[f64]) -> Vec<f64> {
     let rows = matrix.chunks_exact(dim.max(1)).enumerate();
     rows.flat_map(|(row, entries)| &entries[..=row])
@@ -31,7 +28,6 @@ pub fn lower_triangle(dim: usize, matrix: &[f64]) -> Vec<f64> {
 }
 
 /// The symmetric matrix with these entries in its lower triangle, those off the diagonal times `factor`.
-#[must_use]
 pub fn from_lower_triangle(dim: usize, coordinates: &[f64], factor: f64) -> Vec<f64> {
     debug_assert_eq!(coordinates.len(), isometric_dim(dim));
     let mut matrix = vec![0.0; dim * dim];
@@ -50,13 +46,11 @@ pub fn from_lower_triangle(dim: usize, coordinates: &[f64], factor: f64) -> Vec<
 
 /// The symmetric matrix A, row-major, of a form `θᵀAθ` whose [`isometric_dim`] coefficients of θᵢθⱼ, j ≤ i, are given row by row: those off the
 /// diagonal are twice the entry.
-#[must_use]
 pub fn from_monomials(dim: usize, coefficients: &[f64]) -> Vec<f64> {
     from_lower_triangle(dim, coefficients, 0.5)
 }
 
 /// `(E + Eᵀ)/2` for a row-major matrix E.
-#[must_use]
 pub fn from_entries(dim: usize, entries: &[f64]) -> Vec<f64> {
     let mut matrix = entries.to_vec();
     for row in 0..dim {

@@ -155,13 +155,11 @@ impl RecordBounds {
     }
 
     /// The released model.
-    #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
     /// Assumed upper bound on the greatest eigenvalue of the Hessian's noise; `None` where no Hessian was released.
-    #[must_use]
     pub fn hessian_radius(&self) -> Option<f64> {
         self.extra.as_ref().map(|extra| extra.radius)
     }

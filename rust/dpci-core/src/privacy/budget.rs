@@ -58,7 +58,6 @@ impl Budget {
     /// Budget of the mechanism, and the [`SEAL_SHARE`] of the seal; together at most this budget.
     ///
     /// ε and ρ add up (Dwork et al. 2006; Bun & Steinke 2016), and so do ε and δ of an (ε, δ)-DP release that is interleaved with others.
-    #[must_use]
     pub fn split_off_seal(self) -> (Self, Self) {
         let parts = |whole: f64| (unsealed(whole), (whole * SEAL_SHARE).next_down());
         match self {
@@ -88,7 +87,6 @@ impl Budget {
 pub const SEAL_SHARE: f64 = 1e-3;
 
 /// Part of a number of a budget that the seal leaves.
-#[must_use]
 pub fn unsealed(whole: f64) -> f64 {
     (whole - whole * SEAL_SHARE).next_down()
 }
@@ -104,7 +102,6 @@ pub enum Neighbors {
 
 impl Neighbors {
     /// `"replace_one"` or `"add_remove"`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ReplaceOne => "replace_one",
@@ -113,7 +110,6 @@ impl Neighbors {
     }
 
     /// How many records differ between neighbours that have most in common: 2 or 1.
-    #[must_use]
     pub fn changed_records(self) -> f64 {
         match self {
             Self::ReplaceOne => 2.0,
@@ -173,7 +169,6 @@ impl Split {
     }
 
     /// Share of both moments together.
-    #[must_use]
     pub fn moments(&self) -> f64 {
         self.hessian + self.gradient_cov
     }

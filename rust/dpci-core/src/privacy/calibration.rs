@@ -37,7 +37,6 @@ pub fn gaussian_std_dev(sensitivity: f64, mu: f64) -> Result<f64> {
 
 /// Least λ (exclusive, rounded up) at which objective perturbation has noise to offer: `tR²/(n(e^ε₁ - 1))`, t the curvature
 /// bound; for persons [`DataBounds::least_l2_strength`].
-#[must_use]
 pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64) -> f64 {
     bounds.least_l2_strength(curvature_bound, epsilon)
 }

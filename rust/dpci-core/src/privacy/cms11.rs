@@ -45,7 +45,6 @@ pub fn cms11_rate(
 }
 
 /// Whether variant cms11 raised λ: exactly then half of the coefficients' ε is left for their noise, of this scale.
-#[must_use]
 pub fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
     (sensitivity / (0.5 * epsilon * scale) - 1.0).abs() <= 1e-9
 }

@@ -33,7 +33,6 @@ pub fn zcdp_to_pure(rho: f64, calibration: Calibration) -> Result<f64> {
 ///
 /// With k = α - 1 it is `ln(cosh((k + 1/2)ε) / cosh(ε/2)) / k`. As `ln(cosh(a + b) / cosh(a))` is `ln(cosh(b) + tanh(a) sinh(b))`, nothing
 /// cancels; the last factor covers the rounding.
-#[must_use]
 pub fn pure_rdp(epsilon: f64, order: f64) -> f64 {
     let k = order - 1.0;
     let shift = k * epsilon;

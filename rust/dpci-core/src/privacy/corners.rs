@@ -16,7 +16,6 @@ pub enum Slopes {
 
 impl Slopes {
     /// Reads the property of a loss.
-    #[must_use]
     pub fn of(loss: &dyn Loss) -> Self {
         match (loss.n_predictors(), loss.one_signed()) {
             (1, true) => Self::OneSigned,

@@ -22,7 +22,6 @@ pub enum Cost {
 
 impl Cost {
     /// A whole budget as a cost.
-    #[must_use]
     pub fn of(budget: Budget) -> Self {
         match budget {
             Budget::Pure { epsilon } => Self::Epsilon(epsilon),
@@ -32,7 +31,6 @@ impl Cost {
     }
 
     /// The unit of the number in records: `"epsilon"`, `"rho"` or `"mu_squared"`.
-    #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
             Self::Epsilon(_) | Self::EpsilonDelta { .. } => "epsilon",
@@ -42,7 +40,6 @@ impl Cost {
     }
 
     /// The number, whatever its unit; ε where there are two.
-    #[must_use]
     pub fn value(self) -> f64 {
         match self {
             Self::Epsilon(v) | Self::Rho(v) | Self::MuSquared(v) => v,
@@ -51,7 +48,6 @@ impl Cost {
     }
 
     /// Sensitivity over standard deviation that a Gaussian of this cost may have; 0 for pure DP, which has none.
-    #[must_use]
     pub fn mu(self) -> f64 {
         let of_rho = |rho: f64| (2.0 * rho).sqrt();
         match self {
@@ -66,7 +62,6 @@ impl Cost {
     }
 
     /// The same unit with another number; a δ keeps its proportion.
-    #[must_use]
     pub fn with(self, value: f64) -> Self {
         match self {
             Self::Epsilon(_) => Self::Epsilon(value),

@@ -11,13 +11,11 @@ use super::{Calibration, ObjectiveProfile};
 /// `dμ/dε` of [`super::gaussian_mu`] at a fixed δ.
 ///
 /// `∂δ/∂ε = -e^ε Φ(-x)` and `∂δ/∂μ = φ(x - μ) = e^ε φ(x)` with `x = ε/μ + μ/2`, so the ratio is the Mills ratio at x.
-#[must_use]
 pub fn gaussian_mu_slope(epsilon: f64, mu: f64) -> f64 {
     mills(epsilon / mu + mu / 2.0)
 }
 
 /// `dε/dρ` of [`super::zcdp_to_pure`] where its value is `epsilon`.
-#[must_use]
 pub fn zcdp_to_pure_slope(epsilon: f64, calibration: Calibration) -> f64 {
     let half = epsilon / 2.0;
     match calibration {
@@ -27,7 +25,6 @@ pub fn zcdp_to_pure_slope(epsilon: f64, calibration: Calibration) -> f64 {
 }
 
 /// `dρ/dε` of [`super::approx_to_zcdp`] by the paper's conversion, `ρ = (√(l+ε) - √l)²` with `l = ln(1/δ)`.
-#[must_use]
 pub fn approx_to_zcdp_paper_slope(epsilon: f64, delta: f64) -> f64 {
     let l = -delta.ln();
     // 1 - √(l/(l+ε)), without the difference.
@@ -35,7 +32,6 @@ pub fn approx_to_zcdp_paper_slope(epsilon: f64, delta: f64) -> f64 {
 }
 
 /// `d ln σ/dε` of [`super::paper_objective_std_dev`], `σ ∝ √(8q + 4ε)/ε` with `q = ln(2/δ)`: `-(4q + ε)/(2ε(2q + ε))`.
-#[must_use]
 pub fn paper_objective_log_slope(epsilon: f64, delta: f64) -> f64 {
     let q = LN_2 - delta.ln();
     -(4.0 * q + epsilon) / (2.0 * epsilon * (2.0 * q + epsilon))
@@ -57,7 +53,6 @@ impl ObjectiveProfile {
     /// The bound is `Σ wⱼ δ_G(ε̃; kⱼm)`. Differentiated implicitly, with `xⱼ = ε̃/(kⱼm) + kⱼm/2`, the slope is
     /// `Σ wⱼ φ(xⱼ) M(xⱼ) / Σ wⱼ kⱼ φ(xⱼ)`, M the Mills ratio. Of two sets of corners the greater one counts. With the mean excess of persons
     /// `xⱼ = ε̃/(kⱼm) - kⱼm/2`, and `φ + kⱼmφM` stands for φ in the denominator.
-    #[must_use]
     pub fn mu_slope(&self, epsilon: f64, mu_squared: f64, share: f64) -> f64 {
         let left = self.remaining(epsilon).max(0.0);
         let m = mu_squared.sqrt();

@@ -92,7 +92,6 @@ impl EpsilonTable {
     }
 
     /// An ε at which a Gaussian release of this `mu` ≥ 0 has δ(ε) at most that of the table.
-    #[must_use]
     pub fn at(&self, mu: f64) -> f64 {
         let number = mu.to_bits() >> LOW_BITS;
         let (left, right) = match number.checked_sub(self.first) {

@@ -52,7 +52,6 @@ impl ObjectiveProfile {
 
     /// The same with slopes of two records that are not both at most L but in a smaller region, whose two corners beside (L, 0) and (0, L)
     /// have shifts of at most `pair·LR`, `pair` at least 1 (docs/proofs/domains.md, "Corners of two slopes").
-    #[must_use]
     pub fn with_pair(self, pair: f64) -> Self {
         // NaN is no smaller region.
         let pair = if pair < 2.0 { pair.max(1.0) } else { 2.0 };
@@ -60,7 +59,6 @@ impl ObjectiveProfile {
     }
 
     /// The longest shift of the noise in units of LR.
-    #[must_use]
     pub fn shift(&self) -> f64 {
         match self.neighbors {
             Neighbors::AddRemove => 1.0,
@@ -69,7 +67,6 @@ impl ObjectiveProfile {
     }
 
     /// Part of ε that the log-determinant leaves, rounded down; negative where it leaves nothing.
-    #[must_use]
     pub fn remaining(&self, epsilon: f64) -> f64 {
         (epsilon - self.log_det) - 4.0 * f64::EPSILON * epsilon
     }
@@ -79,7 +76,6 @@ impl ObjectiveProfile {
     /// # Privacy
     /// The loss is at most `ln(1+κ)` plus the greatest loss of the corners, and the hockey-stick divergence of a maximum is
     /// at most the sum of theirs. 1 where `ln(1+κ)` exceeds ε.
-    #[must_use]
     pub fn delta(&self, epsilon: f64, ratio: f64, mu: f64) -> f64 {
         let left = self.remaining(epsilon);
         if !(left >= 0.0) {
@@ -205,7 +201,6 @@ pub fn paper_objective_std_dev(shift: f64, epsilon: f64, delta: f64) -> Result<f
 }
 
 /// Least λ for Kifer, Smith & Thakurta's noise: `2tR²/(nε)`, t the curvature bound.
-#[must_use]
 pub fn paper_least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64) -> f64 {
     bounds.kappa(curvature_bound, 0.5 * epsilon)
 }

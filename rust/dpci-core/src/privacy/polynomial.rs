@@ -33,7 +33,6 @@ impl Polynomial {
     }
 
     /// (q, l).
-    #[must_use]
     pub fn weights(self) -> (f64, f64) {
         match self {
             Self::Squared { .. } => (1.0, 2.0),
@@ -42,7 +41,6 @@ impl Polynomial {
     }
 
     /// Targets it accepts.
-    #[must_use]
     pub fn targets(self) -> Targets {
         match self {
             Self::Squared { target_bound } => Targets::Interval {
@@ -54,7 +52,6 @@ impl Polynomial {
     }
 
     /// Bound on |y|.
-    #[must_use]
     pub fn target_bound(self) -> f64 {
         match self {
             Self::Squared { target_bound } => target_bound,
@@ -68,7 +65,6 @@ impl Polynomial {
     /// Add/remove: `q·d + l·√d`, attained. Replace-one: with c the cosine between the rows,
     /// `max_c  q·d·√(2-2c²) + l·√d·√(2+2c)`, in closed form; `2l` for one parameter. Paper: `2(d+1)²` and `d²/4 + 3d` (Zhang et al. 2012),
     /// which are twice a bound on one record's coefficients, and half of that under add/remove.
-    #[must_use]
     pub fn l1_sensitivity(self, dim: usize, neighbors: Neighbors, calibration: Calibration) -> f64 {
         let d = dim as f64;
         let (q, l) = self.weights();

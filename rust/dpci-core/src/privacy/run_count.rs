@@ -60,31 +60,26 @@ impl RunCount {
     }
 
     /// η.
-    #[must_use]
     pub fn shape(&self) -> f64 {
         self.shape
     }
 
     /// γ.
-    #[must_use]
     pub fn gamma(&self) -> f64 {
         self.gamma
     }
 
     /// The greatest number of runs.
-    #[must_use]
     pub fn greatest(&self) -> usize {
         self.greatest
     }
 
     /// Mean before conditioning, which is never below the mean after it.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         mean_runs(self.shape, self.gamma)
     }
 
     /// `P(K = k)` for k = 1, 2, ..., up to the greatest number of runs.
-    #[must_use]
     pub fn probabilities(&self) -> Vec<f64> {
         let mut weight = 1.0;
         let mut weights = Vec::with_capacity(self.greatest);
@@ -111,7 +106,6 @@ impl RunCount {
 
     /// Bound on the Rényi divergence of order `order` of the best run, where one run is `rho`-zCDP: Papernot & Steinke, Theorem 2,
     /// at the best second order, `αρ + (1+η)(2√(ρ·ln 1/γ) - ρ) + ln E[K]/(α-1)`.
-    #[must_use]
     pub fn rdp(&self, order: f64, rho: f64) -> f64 {
         order * rho + self.offset(rho) + self.mean().ln() / (order - 1.0)
     }

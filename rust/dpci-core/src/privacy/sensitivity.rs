@@ -55,19 +55,16 @@ impl DataBounds {
     }
 
     /// The same for a loss of so many linear predictors, each with a block of the parameters.
-    #[must_use]
     pub fn predicting(self, predictors: usize) -> Self {
         Self { predictors, ..self }
     }
 
     /// The same where neighbours differ in another unit than a row.
-    #[must_use]
     pub fn of(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
 
     /// The same where records have weights.
-    #[must_use]
     pub fn weighted(self, weighting: Option<Weighting>) -> Self {
         let Some(weighting) = weighting else {
             return self;
@@ -82,14 +79,12 @@ impl DataBounds {
 
     /// `κ = tR²/(nλ)`: bound on the trace of one unit's Hessian over `nλ`, t the bound on the curvature (its trace, for several linear
     /// predictors) and λ the L2 strength; of a row, on the relative change of an eigenvalue when its rank-one term is added.
-    #[must_use]
     pub fn kappa(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         up(curvature_bound * self.row_norm.powi(2) / (self.n * l2_strength))
     }
 
     /// `r·ln(1 + κ/r)`, rounded up, r the greatest rank of a unit's Hessian: bound on the logarithm by which its term changes the
     /// determinant (docs/proofs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row and one linear predictor.
-    #[must_use]
     pub fn log_determinant(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         let kappa = self.kappa(curvature_bound, l2_strength);
         match self.rank() {
@@ -99,7 +94,6 @@ impl DataBounds {
     }
 
     /// Least λ (exclusive, rounded up) at which [`Self::log_determinant`] is at most ε: `tR²/(n·r·(e^(ε/r) - 1))`.
-    #[must_use]
     pub fn least_l2_strength(&self, curvature_bound: f64, epsilon: f64) -> f64 {
         let rank = self.rank() as f64;
         up(self.kappa(curvature_bound, rank * (epsilon / rank).exp_m1()))
@@ -107,7 +101,6 @@ impl DataBounds {
 
     /// Least λ at which a loss with `l'' ≤ c(L - |l'|)` needs no ε for the Jacobian of objective perturbation, rounded up:
     /// `cR²/(nλ)` is then at most what a unit of slope takes of ε (`docs/proofs/newton_pure.md`).
-    #[must_use]
     pub fn offset_l2_strength(&self, slope_bound: f64, slack: f64, epsilon: f64) -> f64 {
         let of_one = epsilon / (self.neighbors.changed_records() * slope_bound);
         up(self.kappa(slack, of_one))
@@ -120,13 +113,11 @@ impl DataBounds {
 
     /// L2 sensitivity of the noise `b` that objective perturbation needs to reach a given minimiser: 2LR, or LR under
     /// add/remove, L the slope bound.
-    #[must_use]
     pub fn objective_shift(&self, slope_bound: f64) -> f64 {
         up(self.changed_records() * slope_bound * self.row_norm)
     }
 
     /// The same in the norm `‖·‖_K` of the blocks of the rows, in which no row is above 1: 2L, or L under add/remove.
-    #[must_use]
     pub fn shaped_shift(&self, slope_bound: f64) -> f64 {
         up(self.changed_records() * slope_bound)
     }
@@ -138,14 +129,12 @@ impl DataBounds {
 
     /// L2 sensitivity of the minimiser of a risk of strong convexity λ, also over a ball: the `shift` of the gradient's sum
     /// over `nλ`, so `2LR/(nλ)` at most, and `LR/(nλ)` under add/remove.
-    #[must_use]
     pub fn argmin(&self, shift: f64, l2_strength: f64) -> f64 {
         up(shift / (self.n * l2_strength))
     }
 
     /// Wu et al.'s bound for the minimiser over a ball of radius W: `4(LR + λW)/(nλ)`, half of it under add/remove. More than
     /// twice [`Self::argmin`], which holds on the ball too (docs/proofs/domains.md).
-    #[must_use]
     pub fn paper_ball_argmin(&self, slope_bound: f64, l2_strength: f64, radius: f64) -> f64 {
         let slope = slope_bound * self.row_norm + l2_strength * radius;
         up(2.0 * self.neighbors.changed_records() * slope / (self.n * l2_strength))
@@ -156,7 +145,6 @@ impl DataBounds {
     /// `√2·R²·sup/n`, since `‖a xxᵀ - b zzᵀ‖² ≤ a²‖x‖⁴ + b²‖z‖⁴` for positive semidefinite terms; without √2 for one
     /// parameter, where the terms are numbers of one sign; `2R²·sup/n` is what Wang, Kifer & Lee print. Under add/remove
     /// `R²·sup/n`.
-    #[must_use]
     pub fn frobenius(&self, sup: f64, calibration: Calibration) -> f64 {
         let factor = match (self.neighbors, calibration) {
             (Neighbors::AddRemove, _) => 1.0,
@@ -171,7 +159,6 @@ impl DataBounds {
     ///
     /// As [`Self::frobenius`], but √2 stands for one parameter too: the two weights of neighbours may point along different
     /// axes.
-    #[must_use]
     pub fn joint_frobenius(&self, sup: f64) -> f64 {
         let factor = match self.neighbors {
             Neighbors::AddRemove => 1.0,
@@ -183,13 +170,11 @@ impl DataBounds {
     /// Nuclear-norm sensitivity of `(1/n)·Σ w xxᵀ` with weights `0 ≤ w ≤ sup`: `2R²·sup/n`, or `R²·sup/n` under add/remove.
     ///
     /// For two matrices with rates in proportion k : 1, `sup` bounds k times the one weight plus the other.
-    #[must_use]
     pub fn nuclear(&self, sup: f64) -> f64 {
         up(self.neighbors.changed_records() * self.mean_term(sup))
     }
 
     /// `R²·sup`: the largest norm, Frobenius and nuclear, of one record's term of the sum `Σ w xxᵀ`; its sensitivity under add/remove.
-    #[must_use]
     pub fn sum_term(&self, sup: f64) -> f64 {
         up(sup * self.row_norm.powi(2))
     }

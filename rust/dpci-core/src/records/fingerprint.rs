@@ -24,7 +24,6 @@ pub struct FingerprintKey {
 
 impl FingerprintKey {
     /// The key that random bytes make.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         let (base, point) = bytes.split_at(16);
         let element = |half: &[u8]| {

@@ -144,7 +144,6 @@ const MOVED: &str = "moved_";
 
 impl Request {
     /// A name, by which a request travels with the numbers of its [`Request::point`].
-    #[must_use]
     pub fn name(&self) -> Cow<'static, str> {
         let name = match self {
             Self::Moved { of, .. } => return format!("{MOVED}{}", of.name()).into(),
@@ -173,7 +172,6 @@ impl Request {
     /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes, or the greatest.
     /// For moved rows the number of entries of the map, the map, and the radii, or the same of further maps, the radius, the
     /// greatest length, both limits and the point. For counts of derivatives the number of the bounds before each.
-    #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
             Self::Risk { params, .. } | Self::Moments { params } | Self::Hessian { params } => {

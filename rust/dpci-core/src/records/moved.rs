@@ -55,7 +55,6 @@ impl<'r> Moved<'r> {
     }
 
     /// The moved rows with weights; see [`design::Moved::within`].
-    #[must_use]
     pub fn within(self, radius: f64, longest: f64) -> Round<'r> {
         match self {
             Self::Here(moved) => Round::Here {

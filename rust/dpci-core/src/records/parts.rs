@@ -57,7 +57,6 @@ impl<'a> Parts<'a> {
 
     /// The same records as those of a unit, none of whom has rows in two parts of the first pass, and with weights under a bound, as
     /// [`part_sums`] counts them. Whoever makes the first pass must have compared the persons of its parts.
-    #[must_use]
     pub fn counted(mut self, unit: Unit, weight_bound: Option<f64>) -> Self {
         self.unit = unit;
         self.weight_bound = weight_bound;
@@ -198,7 +197,6 @@ pub struct PartPersons<'a> {
 
 impl<'a> Part<'a> {
     /// Rows that are records of their own, each of which counts once.
-    #[must_use]
     pub fn new(rows: Rows<'a>, targets: &'a [f64]) -> Self {
         Self {
             rows,

@@ -42,19 +42,16 @@ impl Default for Sums {
 
 impl Sums {
     /// Number of rows.
-    #[must_use]
     pub fn n_rows(&self) -> usize {
         self.n_rows
     }
 
     /// Number of records of parts: of rows, or of the persons of each part.
-    #[must_use]
     pub fn n_records(&self) -> usize {
         self.n_records
     }
 
     /// A number that all rows together and the key of their requests determine, in whatever parts and order.
-    #[must_use]
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
@@ -136,7 +133,6 @@ impl Sums {
     }
 
     /// All numbers, from which [`Sums::from_numbers`] makes the same sums.
-    #[must_use]
     pub fn numbers(&self) -> Vec<f64> {
         let mut out = Vec::new();
         let mut write = |section: &[f64]| {

@@ -86,7 +86,6 @@ pub enum Method {
 
 impl Method {
     /// Name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -120,25 +120,21 @@ impl FunctionalSpec {
     }
 
     /// How the quadratic and the linear coefficients are sealed.
-    #[must_use]
     pub fn seals(&self) -> &[Seal; 2] {
         &self.seals
     }
 
     /// The validated choices.
-    #[must_use]
     pub fn choices(&self) -> &FunctionalChoices {
         &self.choices
     }
 
     /// Step of the release, with its cost.
-    #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.n_params
     }

@@ -88,13 +88,11 @@ impl LevelsSpec {
     }
 
     /// Number of columns.
-    #[must_use]
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }
 
     /// Whose privacy is protected.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -105,13 +103,11 @@ impl LevelsSpec {
     }
 
     /// The one step of the release.
-    #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }
 
     /// Number of rows at which a level is kept in about half of the releases.
-    #[must_use]
     pub fn half_count(&self) -> f64 {
         // π(n) = δ(e^{nε} - 1)/(e^ε - 1) up to about 1/2.
         let ratio = 0.5 * self.epsilon.exp_m1() / self.delta;

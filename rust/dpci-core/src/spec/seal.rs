@@ -125,25 +125,21 @@ impl Seal {
     }
 
     /// Part of the release that is sealed.
-    #[must_use]
     pub fn part(&self) -> Part {
         self.part
     }
 
     /// τ, the greatest distance of computed to ideal values.
-    #[must_use]
     pub fn distance(&self) -> f64 {
         self.distance
     }
 
     /// The lattice step g.
-    #[must_use]
     pub fn lattice(&self) -> f64 {
         self.lattice
     }
 
     /// Length of the vectors.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -154,7 +150,6 @@ impl Seal {
     }
 
     /// The family of the noise.
-    #[must_use]
     pub fn family(&self) -> Family {
         match self.noise {
             LatticeNoise::Laplace(_) => Family::DiscreteLaplace,
@@ -163,13 +158,11 @@ impl Seal {
     }
 
     /// Scale of the noise, in lattice steps.
-    #[must_use]
     pub fn scale(&self) -> u64 {
         self.scale
     }
 
     /// Standard deviation of the noise in one coordinate, rounded up.
-    #[must_use]
     pub fn std_dev(&self) -> f64 {
         let scale = self.scale as f64 * self.lattice * MARGIN;
         match self.noise {
@@ -179,7 +172,6 @@ impl Seal {
     }
 
     /// Cost of the seal.
-    #[must_use]
     pub fn cost(&self) -> Cost {
         self.cost
     }

@@ -19,7 +19,6 @@ pub struct Terms {
 
 impl Terms {
     /// Rows that count once each.
-    #[must_use]
     pub fn of_rows(n_samples: usize, neighbors: Neighbors) -> Self {
         Self {
             n_samples,
@@ -30,20 +29,17 @@ impl Terms {
     }
 
     /// Whether every record is a row that counts once.
-    #[must_use]
     pub fn is_of_rows(&self) -> bool {
         self.unit == Unit::Row && self.weighting.is_none()
     }
 
     /// Divisor of the sums over the records.
-    #[must_use]
     pub fn divisor(&self) -> f64 {
         self.weighting
             .map_or(self.n_samples as f64, Weighting::divisor)
     }
 
     /// Bound on the weight of a record; `None`: each counts once.
-    #[must_use]
     pub fn weight_bound(&self) -> Option<f64> {
         self.weighting.map(|weighting| weighting.bound)
     }

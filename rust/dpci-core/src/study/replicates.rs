@@ -217,7 +217,6 @@ impl Study {
     }
 
     /// Number of distinct records, among which persons and weighted rows all count.
-    #[must_use]
     pub fn n_distinct(&self) -> usize {
         self.design.n_rows().min(self.design.n_records())
     }

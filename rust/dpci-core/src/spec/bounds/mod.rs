@@ -179,7 +179,6 @@ impl BoundsSpec {
     }
 
     /// Number of columns.
-    #[must_use]
     pub fn n_columns(&self) -> usize {
         self.columns.len()
     }
@@ -195,7 +194,6 @@ impl BoundsSpec {
     }
 
     /// Whose privacy is protected.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -206,14 +204,12 @@ impl BoundsSpec {
     }
 
     /// Ranks by which the worst bound errs, but for one release in 200.
-    #[must_use]
     pub fn rank_error(&self) -> f64 {
         let errors = self.stages.iter().map(|stage| stage.rank_error);
         errors.fold(0.0, f64::max)
     }
 
     /// Share of the records that bounds leave out on either side: that of the rank error, but at least .02.
-    #[must_use]
     pub fn share(&self) -> f64 {
         let shares = self.stages.iter().map(Stage::share);
         shares.fold(0.0, f64::max)

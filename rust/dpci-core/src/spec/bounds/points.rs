@@ -90,13 +90,11 @@ impl PublicPoints {
     }
 
     /// The points, increasing.
-    #[must_use]
     pub(crate) fn points(&self) -> &[f64] {
         &self.points
     }
 
     /// Number of cells between neighbouring points.
-    #[must_use]
     pub(crate) fn n_cells(&self) -> usize {
         self.points.len() - 1
     }

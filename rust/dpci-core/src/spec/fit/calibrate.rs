@@ -75,7 +75,6 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
 }
 
 /// The cost of a step of a fit from its number in a record, in the unit of what `costs` shares.
-#[must_use]
 pub fn step_cost(
     budget: Budget,
     calibration: Calibration,
@@ -242,7 +241,6 @@ impl Spec {
     }
 
     /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
-    #[must_use]
     pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
         let gaussian = matches!(
             self.law,

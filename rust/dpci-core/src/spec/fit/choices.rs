@@ -92,14 +92,12 @@ pub struct Choices {
 
 impl Choices {
     /// Number of parameters, the intercept included: a block for each linear predictor of the loss.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.loss.n_predictors() * (self.n_columns + usize::from(self.intercept.is_some()))
     }
 
     /// Whether the gradients are those of a likelihood of independent records: neither those of persons' rows, which are dependent, nor
     /// weighted ones are.
-    #[must_use]
     pub fn is_likelihood(&self) -> bool {
         self.loss.is_likelihood() && self.terms.is_of_rows()
     }
@@ -120,7 +118,6 @@ pub enum Projection {
 
 impl Projection {
     /// Treatment that [`Projection::Auto`] stands for.
-    #[must_use]
     pub fn decided(self) -> Self {
         match self {
             Self::Auto => Self::NoiseAware,
@@ -129,7 +126,6 @@ impl Projection {
     }
 
     /// Name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",

@@ -165,19 +165,16 @@ impl Spec {
     }
 
     /// The validated choices; the budget is without the share of the seal.
-    #[must_use]
     pub fn choices(&self) -> &Choices {
         &self.choices
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.bounds.params
     }
 
     /// The law of the coefficients' noise.
-    #[must_use]
     pub fn law(&self) -> &NoiseLaw {
         &self.law
     }
@@ -188,31 +185,26 @@ impl Spec {
     }
 
     /// The sensitivity that the coefficients' noise hides, in the norm of its family.
-    #[must_use]
     pub fn sensitivity(&self) -> f64 {
         self.coefficients.sensitivity
     }
 
     /// The bounds on which the sensitivities rest.
-    #[must_use]
     pub fn bounds(&self) -> &DataBounds {
         &self.bounds
     }
 
     /// Cost that [`Choices::reserve`] leaves for other releases at the released parameters.
-    #[must_use]
     pub fn reserved(&self) -> Option<Cost> {
         self.reserved
     }
 
     /// The bound on a row with its intercept.
-    #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.bounds.row_norm
     }
 
     /// The choices with the λ and the budget that were asked for: to calibrate for another budget or number of records.
-    #[must_use]
     pub fn asked_choices(&self) -> Choices {
         Choices {
             l2_strength: self.asked_l2_strength,
@@ -222,37 +214,31 @@ impl Spec {
     }
 
     /// The whole budget, with the share of the seal, which [`Self::choices`] leaves out.
-    #[must_use]
     pub fn budget(&self) -> Budget {
         self.asked_budget
     }
 
     /// The seal of the coefficients.
-    #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
     }
 
     /// λ, with what [`Variant::Cms11`] added to it.
-    #[must_use]
     pub fn l2_strength(&self) -> f64 {
         self.choices.l2_strength
     }
 
     /// The radius W of the domain of the parameters.
-    #[must_use]
     pub fn radius(&self) -> Option<f64> {
         self.choices.radius
     }
 
     /// `L` on the domain.
-    #[must_use]
     pub fn slope_bound(&self) -> f64 {
         self.domain.slope_bound
     }
 
     /// `t` on the domain.
-    #[must_use]
     pub fn curvature_bound(&self) -> f64 {
         self.domain.curvature_bound
     }
@@ -263,14 +249,12 @@ impl Spec {
     }
 
     /// Strong convexity of the objective for every data set: λ, and what the loss declares.
-    #[must_use]
     pub fn strong_convexity(&self) -> f64 {
         self.choices.l2_strength + self.domain.extra_convexity
     }
 
     /// The certificate that the solver must reach before anything is released: what the seal's distance leaves beside the error of the
     /// noise. A function of public values only.
-    #[must_use]
     pub fn tolerance(&self) -> f64 {
         let rounding = noise_rounding(self.bounded(), &self.law);
         (self.seal.distance() - rounding) * (1.0 - 4.0 * f64::EPSILON)
@@ -278,7 +262,6 @@ impl Spec {
 
     /// The certificate of a replicate in a study, which releases nothing and is not sealed: 10⁻⁶ of the least standard deviation that
     /// the noise can cause in a coefficient; where that is below 10⁻⁹, 10⁻⁹ but at most 10⁻⁴ of it.
-    #[must_use]
     pub fn study_tolerance(&self) -> f64 {
         let noise = self.law.std_dev_range()[0] * self.noise_gain()[0];
         (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))

@@ -75,7 +75,6 @@ impl MomentNoise {
 
     /// `r_H = 2√d·s`, `s` the standard deviation of an off-diagonal entry: where the spectrum of the Hessian's noise ends if
     /// its entries are Gaussian; that of the matrix Laplace law ends up to 1.18 times as far (docs/proofs/intervals.md, "Projection").
-    #[must_use]
     pub fn spectral_radius(&self, dim: usize) -> f64 {
         self.hessian.map_or(0.0, |noise| noise.spectral_radius(dim))
     }

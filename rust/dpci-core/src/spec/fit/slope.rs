@@ -7,7 +7,6 @@ use crate::privacy::{self, Budget, Calibration, Perturbation, SEAL_SHARE};
 
 impl Spec {
     /// Share of the coefficients in the budget.
-    #[must_use]
     pub fn coefficient_share(&self) -> f64 {
         let c = &self.choices;
         if c.moments == Moments::None {
@@ -18,7 +17,6 @@ impl Spec {
     }
 
     /// Derivative of the scale of the coefficients' noise in the first number of the budget (ε, or ρ), with δ and λ fixed.
-    #[must_use]
     pub fn scale_slope(&self) -> f64 {
         // The noise gets what the seal leaves.
         (1.0 - SEAL_SHARE) * self.unsealed_scale_slope()

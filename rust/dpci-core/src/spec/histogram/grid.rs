@@ -82,13 +82,11 @@ impl Grid {
     }
 
     /// Number of cells.
-    #[must_use]
     pub fn n_cells(&self) -> usize {
         self.n_cells
     }
 
     /// Number of columns, without the intercept.
-    #[must_use]
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }

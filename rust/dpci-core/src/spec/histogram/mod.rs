@@ -88,14 +88,12 @@ impl HistogramSpec {
     }
 
     /// Histogram of such records, whose counts have the same sensitivity.
-    #[must_use]
     pub fn of_records(mut self, unit: Unit, weighting: Option<Weighting>) -> Self {
         (self.unit, self.weighting) = (unit, weighting);
         self
     }
 
     /// Whose privacy is protected, and what is public of the weights.
-    #[must_use]
     pub fn records(&self) -> (Unit, Option<Weighting>) {
         (self.unit, self.weighting)
     }
@@ -106,7 +104,6 @@ impl HistogramSpec {
     }
 
     /// How the counts are sealed.
-    #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
     }
@@ -117,13 +114,11 @@ impl HistogramSpec {
     }
 
     /// The grid.
-    #[must_use]
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
     /// Step of the release, with its cost.
-    #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }

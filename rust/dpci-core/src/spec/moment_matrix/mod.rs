@@ -200,73 +200,61 @@ impl MomentMatrixSpec {
     }
 
     /// The validated choices.
-    #[must_use]
     pub fn choices(&self) -> &MomentMatrixChoices {
         &self.choices
     }
 
     /// `(xᵀθ - y)²`, whose sums at θ = 0 are the moments.
-    #[must_use]
     pub fn loss(&self) -> &Arc<dyn Loss> {
         &self.loss
     }
 
     /// s, the constant behind each row.
-    #[must_use]
     pub fn intercept(&self) -> f64 {
         self.intercept
     }
 
     /// t, by which targets are multiplied.
-    #[must_use]
     pub fn target_weight(&self) -> f64 {
         self.target_weight
     }
 
     /// By which the columns of a row with its constant are multiplied: 1 but for further targets.
-    #[must_use]
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
     /// Columns of a row with its constant.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.choices.n_columns + 1
     }
 
     /// Columns of the matrix: those of a row, the constant and the target.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.choices.n_columns + 2
     }
 
     /// Bound on the norm of a row with its constant, before columns are weighted.
-    #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.row_norm
     }
 
     /// The noise of the matrix.
-    #[must_use]
     pub fn noise(&self) -> MatrixNoise {
         self.noise
     }
 
     /// Standard deviation of an isometric coordinate of the noise, that of the seal included.
-    #[must_use]
     pub fn noise_std_dev(&self) -> f64 {
         sealed_std_dev(self.noise.law, self.dim(), self.seal.std_dev())
     }
 
     /// Step of the matrix, with its cost.
-    #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
     }
 
     /// How the matrix is sealed.
-    #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
     }

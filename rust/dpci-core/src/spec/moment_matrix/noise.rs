@@ -10,7 +10,6 @@ const CLEAR: f64 = 2.0;
 
 /// Standard deviation of an isometric coordinate of a released matrix: of its noise, and of its seal, whose noise is in the entries, where
 /// those off the diagonal count √2 times.
-#[must_use]
 pub fn sealed_std_dev(law: MatrixLaw, dim: usize, seal: f64) -> f64 {
     law.isometric_std_dev(dim)
         .hypot(std::f64::consts::SQRT_2 * seal)
@@ -18,7 +17,6 @@ pub fn sealed_std_dev(law: MatrixLaw, dim: usize, seal: f64) -> f64 {
 
 /// Above this the least eigenvalue of the second moments of so many regressors must be: the norm of their noise, of this standard deviation
 /// in each isometric coordinate, is near `std_dev √(2k)`.
-#[must_use]
 pub fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
     CLEAR * std_dev * (2.0 * n_regressors as f64).sqrt()
 }

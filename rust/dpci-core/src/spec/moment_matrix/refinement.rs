@@ -25,7 +25,6 @@ pub struct GradientNoise {
 
 impl MomentMatrixSpec {
     /// ω, by which squared residuals over the cap are multiplied behind a gradient.
-    #[must_use]
     pub fn square_weight(&self, plan: &ResidualPlan) -> f64 {
         SQUARE_RATIO * plan.norm(&self.choices().rows, self.intercept())
     }

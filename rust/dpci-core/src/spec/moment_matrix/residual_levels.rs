@@ -91,7 +91,6 @@ impl LevelCap {
 
 impl MomentMatrixSpec {
     /// The greatest residual at coefficients of at most this norm.
-    #[must_use]
     pub fn greatest_residual(&self, plan: &ResidualPlan, norm: f64) -> f64 {
         self.cap_at(plan, norm, f64::INFINITY)
     }

@@ -28,7 +28,6 @@ pub struct ResidualPlan {
 
 impl ResidualPlan {
     /// Least squares of y on so many columns, which are all.
-    #[must_use]
     pub fn all(n_columns: usize) -> Self {
         let params = n_columns + 1;
         let mut response = vec![0.0; params + 1];
@@ -41,7 +40,6 @@ impl ResidualPlan {
     }
 
     /// Whether residuals have y in them.
-    #[must_use]
     pub fn with_target(&self) -> bool {
         self.response.last() == Some(&1.0)
     }
@@ -101,7 +99,6 @@ impl MomentMatrixSpec {
     ///
     /// # Privacy
     /// A function of public and of released values.
-    #[must_use]
     pub fn residual_cap(&self, plan: &ResidualPlan, norm: f64, mean_square: f64) -> f64 {
         self.cap_at(plan, norm, CAP * mean_square.max(0.0).sqrt())
     }

@@ -261,55 +261,46 @@ impl NewtonSpec {
     }
 
     /// The validated choices.
-    #[must_use]
     pub fn choices(&self) -> &NewtonChoices {
         &self.choices
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.choices.n_columns + usize::from(self.choices.intercept.is_some())
     }
 
     /// Bound on the norm of a row with its constant.
-    #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.row_norm
     }
 
     /// Divisor of the sums over the records.
-    #[must_use]
     pub(crate) fn divisor(&self) -> f64 {
         self.choices.terms.divisor()
     }
 
     /// Whether the noise is that of pure DP: then one perturbed minimiser takes the place of the earlier steps (docs/proofs/newton.md).
-    #[must_use]
     pub fn is_pure(&self) -> bool {
         matches!(self.cost, Cost::Epsilon(_))
     }
 
     /// Rounds in which the rows are made round by their second moments. But under pure DP, Hessians do it after the first.
-    #[must_use]
     pub fn rounds(&self) -> usize {
         if self.is_pure() { pure::ROUNDS } else { 1 }
     }
 
     /// Points at which gradients and Hessians have bounds of their own, the first step among them.
-    #[must_use]
     pub fn n_points(&self) -> usize {
         if self.is_pure() { 1 } else { 1 + EARLIER_STEPS }
     }
 
     /// No radius is greater, once rows are round.
-    #[must_use]
     pub(crate) fn greatest_radius(&self) -> f64 {
         GREATEST_RADIUS * (self.n_params() as f64).sqrt()
     }
 
     /// Norms that no gradient and no Hessian exceeds where rows weigh less beyond this radius.
-    #[must_use]
     pub(crate) fn bounds_within(&self, radius: f64) -> NormBounds {
         let loss = &self.choices.loss;
         NormBounds {
@@ -320,14 +311,12 @@ impl NewtonSpec {
     }
 
     /// Norm that no record's gradient at 0 exceeds.
-    #[must_use]
     pub fn gradient_at_0(&self) -> f64 {
         self.choices.loss.usual_slope_at_zero() * FIRST_RADIUS * (self.n_params() as f64).sqrt()
     }
 
     /// The norm of a typical row where Hessians are about I, by the mean curvature as far as noise of this size lets it be told.
     /// Post-processing.
-    #[must_use]
     pub(crate) fn typical_norm(&self, curvature: f64, noise: f64) -> f64 {
         let most = self.choices.loss.curvature_bound();
         (self.n_params() as f64 / curvature.max(noise).min(most)).sqrt()
@@ -407,7 +396,6 @@ impl NewtonSpec {
     }
 
     /// The loss, as the error of the last step depends on it.
-    #[must_use]
     pub fn step_loss(&self) -> StepLoss {
         let c = &self.choices;
         StepLoss {
@@ -435,7 +423,6 @@ impl NewtonSpec {
     }
 
     /// Greatest absolute value of each entry of a row, with its constant.
-    #[must_use]
     pub fn greatest_entries(&self) -> Vec<f64> {
         let c = &self.choices;
         let mut entries = c.rows.greatest_entries(c.n_columns);

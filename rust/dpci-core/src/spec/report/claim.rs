@@ -49,20 +49,17 @@ impl Claim {
     }
 
     /// With what probability the bounds may fail.
-    #[must_use]
     pub fn failure_probability(&self) -> f64 {
         self.failure_probability
     }
 
     /// How `xᵀH⁻¹x` is bounded.
-    #[must_use]
     pub fn hessian_bound(&self) -> HessianBound {
         self.hessian_bound
     }
 
     /// r such that the noise of the Hessian has an eigenvalue above r with half of the failure probability at most; `std_dev` is that
     /// of an isometric coordinate. Holds for all records at once.
-    #[must_use]
     pub fn hessian_radius(&self, dim: usize, std_dev: f64) -> f64 {
         SEAL_ROOM * reach::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
     }

@@ -124,13 +124,11 @@ impl ReportSpec {
     }
 
     /// The coefficients' part.
-    #[must_use]
     pub fn fit(&self) -> &Spec {
         &self.fit
     }
 
     /// All steps.
-    #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         let extra = self.extra.iter().flatten();
         std::iter::once(&self.fit.coefficients)
@@ -140,7 +138,6 @@ impl ReportSpec {
     }
 
     /// Λ = n₀λ, the ridge of the sum objective.
-    #[must_use]
     pub fn ridge(&self) -> f64 {
         self.fit.bounds().n * self.choices.l2_strength
     }

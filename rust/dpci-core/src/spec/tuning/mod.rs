@@ -150,31 +150,26 @@ impl TuningSpec {
     }
 
     /// The model of each candidate, on its part of the records or in one run.
-    #[must_use]
     pub fn candidates(&self) -> &[Spec] {
         &self.candidates
     }
 
     /// Radius of the ball in which each candidate is scored.
-    #[must_use]
     pub fn radii(&self) -> &[f64] {
         &self.radii
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.candidates.first().map_or(0, Spec::n_params)
     }
 
     /// The scores.
-    #[must_use]
     pub fn score_step(&self) -> &ScoreStep {
         &self.step
     }
 
     /// How a noisy score is sealed, which only [`TuningMethod::Repeat`] needs.
-    #[must_use]
     pub fn score_seal(&self) -> Option<&Seal> {
         match &self.procedure {
             Procedure::Chunks { .. } => None,
@@ -183,7 +178,6 @@ impl TuningSpec {
     }
 
     /// Law of the number of runs, which only [`TuningMethod::Repeat`] has.
-    #[must_use]
     pub fn run_count(&self) -> Option<&RunCount> {
         match &self.procedure {
             Procedure::Chunks { .. } => None,
@@ -192,7 +186,6 @@ impl TuningSpec {
     }
 
     /// Sizes of the parts, the validation part last, which only [`TuningMethod::Chunks`] has.
-    #[must_use]
     pub fn chunk_sizes(&self) -> Option<&[usize]> {
         match &self.procedure {
             Procedure::Chunks { sizes, .. } => Some(sizes),

@@ -42,13 +42,11 @@ pub struct Smoothed {
 
 impl Center {
     /// The minimiser without noise.
-    #[must_use]
     pub fn params(&self) -> &[f64] {
         &self.params
     }
 
     /// Hessian of the regularised risk there, row-major.
-    #[must_use]
     pub fn hessian(&self) -> &[f64] {
         &self.hessian
     }

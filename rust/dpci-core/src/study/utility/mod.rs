@@ -109,13 +109,11 @@ impl Utility {
     }
 
     /// Number of parameters, the intercept included.
-    #[must_use]
     pub fn n_params(&self) -> usize {
         self.design.n_params()
     }
 
     /// Total count of the rows: their number, that of the persons, or the sum of the weights over their bound.
-    #[must_use]
     pub fn total(&self) -> f64 {
         self.total
     }
@@ -264,7 +262,6 @@ impl Utility {
 
 impl Anchor {
     /// The parameters.
-    #[must_use]
     pub fn params(&self) -> &[f64] {
         &self.params
     }
