@@ -303,9 +303,6 @@ pub enum Error {
 }
 
 /// Refuses an argument whose length differs from the implied one.
-///
-/// # Errors
-/// [`Error::Length`].
 pub fn check_length(name: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got {
         Ok(())

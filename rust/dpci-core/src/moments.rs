@@ -18,9 +18,6 @@ pub struct DataMoments {
 ///
 /// Slopes and curvatures are held to their suprema over `|u| ≤ R‖θ‖`, on which sensitivities rest, whatever their rounding or a caller's
 /// code adds.
-///
-/// # Errors
-/// [`Error::Unsupported`] for a loss with a kink, [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
 pub fn data_moments(
     records: &dyn Records,
     loss: &dyn Loss,
@@ -32,9 +29,6 @@ pub fn data_moments(
 }
 
 /// [`DataMoments::curvature`] alone, for a loss of one predictor.
-///
-/// # Errors
-/// Errors of [`data_moments`].
 pub fn data_hessian(
     records: &dyn Records,
     loss: &dyn Loss,
@@ -48,9 +42,6 @@ pub fn data_hessian(
 }
 
 /// Moments of a sample, given by how often it holds each row of a design.
-///
-/// # Errors
-/// Errors of [`data_moments`].
 pub fn sample_moments(
     records: &dyn Records,
     counts: Option<&[u32]>,
@@ -82,9 +73,6 @@ pub struct SecondMoments {
 }
 
 /// Both sums in one pass.
-///
-/// # Errors
-/// Errors of [`Records::sums`].
 pub fn second_moments(records: &dyn Records, exec: &Executor<'_>) -> Result<SecondMoments> {
     // No loss is looked at.
     let mut sums = records.sums(&Request::SecondMoments, &Logistic, None, exec)?;

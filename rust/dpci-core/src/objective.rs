@@ -66,9 +66,6 @@ impl Objective<'_> {
     }
 
     /// Value and gradient, and the Hessian from the rows that are asked for.
-    ///
-    /// # Errors
-    /// [`crate::Error::Loss`], [`crate::Error::Interrupted`], [`crate::Error::Length`] for parameters of another length.
     pub fn evaluate(&self, params: &[f64], hessian_rows: HessianRows) -> Result<Evaluation> {
         let request = Request::Risk {
             params: params.to_vec(),

@@ -89,10 +89,6 @@ pub struct Coded<'a> {
 
 impl<'a> Coded<'a> {
     /// Checks the lengths and every code.
-    ///
-    /// # Errors
-    /// [`Error::Length`]; [`Error::Unsupported`] for codes beyond their levels, and for rows without categories, which do not say how many
-    /// they are.
     pub fn new(
         numbers: impl Into<Numbers<'a>>,
         codes: Codes<'a>,
@@ -104,9 +100,6 @@ impl<'a> Coded<'a> {
     }
 
     /// Rows whose codes are known to be right: [`Self::new`] accepted them before.
-    ///
-    /// # Errors
-    /// Builder of coded rows; see [`Self::new`].
     pub fn of_checked(
         numbers: impl Into<Numbers<'a>>,
         codes: Codes<'a>,

@@ -39,10 +39,6 @@ pub struct Entries<'r> {
 
 impl<'a> Csr<'a> {
     /// Checks the structure.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for starts that do not begin at 0, decrease or run past the entries, and for columns that are
-    /// out of range or not strictly increasing within a row; [`Error::Length`].
     pub fn new(
         starts: impl Into<Cow<'a, [i64]>>,
         columns: impl Into<Cow<'a, [i32]>>,

@@ -35,10 +35,6 @@ struct Grouped {
 
 impl Persons {
     /// From the person of each row, by numbers from 0 of which none may be left out.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a unit without persons, for numbers that are no such ones, and for 2³² persons or more; no message
-    /// shows a number. [`Error::Interrupted`].
     pub fn new(persons: &[i64], unit: Unit, exec: &Executor<'_>) -> Result<Self> {
         if unit == Unit::Row {
             return Err(Error::Unsupported(

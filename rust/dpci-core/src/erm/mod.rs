@@ -25,9 +25,6 @@ use crate::{Error, Result};
 const LEAST_LENGTH: f64 = 1e-150;
 
 /// The certified minimiser of `objective`, from `start` or from zero.
-///
-/// # Errors
-/// As [`solver::minimize`] and [`Objective::evaluate`]; [`Error::Unsupported`] for a domain on which the loss is not declared.
 pub fn minimize_risk(
     objective: &Objective<'_>,
     start: Option<&[f64]>,

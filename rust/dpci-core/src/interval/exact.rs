@@ -32,10 +32,6 @@ pub fn half_width(v: f64, a: f64, shape: &ErrorShape, level: f64) -> Result<f64>
 /// The half widths of several contrasts, to a relative accuracy of 1e-9 or better at any level.
 ///
 /// Under noise in the shape of blocks `a` holds the multipliers of all its coordinates, contrast by contrast, and the accuracy is 1e-2.
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless `0 < level < 1` and each `v` and `a` is finite and at least 0; [`Error::Length`] when they do
-/// not pair.
 pub fn half_widths(v: &[f64], a: &[f64], shape: &ErrorShape, level: f64) -> Result<Vec<f64>> {
     check_level(level)?;
     if let Some(blocks) = shape.law.blocks() {
@@ -67,17 +63,11 @@ pub fn half_widths(v: &[f64], a: &[f64], shape: &ErrorShape, level: f64) -> Resu
 }
 
 /// `P(|X| ≥ |x|)` for the error X of one contrast: the p-value of an estimate that lies x away from its hypothesis.
-///
-/// # Errors
-/// As [`tails`].
 pub fn tail(v: f64, a: f64, shape: &ErrorShape, x: f64) -> Result<f64> {
     Ok(tails(&[v], &[a], shape, &[x])?[0])
 }
 
 /// The tails of several contrasts, each at its own `x`.
-///
-/// # Errors
-/// [`Error::OutOfRange`] for an `x` that is NaN; otherwise as [`half_widths`].
 pub fn tails(v: &[f64], a: &[f64], shape: &ErrorShape, x: &[f64]) -> Result<Vec<f64>> {
     if let Some(blocks) = shape.law.blocks() {
         return shaped::tails(v, a, shape, blocks, x);

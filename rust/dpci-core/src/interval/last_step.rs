@@ -194,10 +194,6 @@ pub struct LastStep {
 
 impl LastStep {
     /// The step of these values.
-    ///
-    /// # Errors
-    /// [`crate::Error::Length`] for values of another size than the parameters, [`crate::Error::NotPositiveDefinite`] where a matrix has entries that are
-    /// not finite or a map has no inverse.
     pub fn new(steps: Steps) -> Result<Self> {
         let dim = steps.params.len();
         check_length("weights", steps.starts.len(), steps.weights.len())?;
@@ -276,9 +272,6 @@ impl LastStep {
     }
 
     /// Whether contrasts of the parameters of the rows are given: the noise does not hide in which direction they lie.
-    ///
-    /// # Errors
-    /// [`crate::Error::Length`] for a contrast of another length.
     pub fn shows(&self, contrast: &[f64]) -> Result<bool> {
         check_length("contrast", self.dim, contrast.len())?;
         let (mut hidden, mut whole) = (0.0, 0.0);
@@ -502,9 +495,6 @@ impl LastStep {
     }
 
     /// Why the last step may not end near the target; `None` if it does.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
     pub fn unfinished(&self) -> Result<Option<Unfinished>> {
         let (mean, noise) = (
             self.raised.iter().sum::<f64>() / self.dim as f64,
@@ -557,9 +547,6 @@ impl LastStep {
     ///
     /// Both tell how much the step leaves undone: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
     /// Rows may vary as much as the noise allows along directions that it hides: there the columns tell most records, and none is curved.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
     pub fn leverage(&self) -> Result<f64> {
         let [far, _] = self.predictor(&self.steps.params, self.edge())?;
         Ok(self.last_change() * far)
@@ -567,9 +554,6 @@ impl LastStep {
 
     /// By how much the standard deviation of the predictor grows in the last step, or its root mean square: of a single class the constant does,
     /// and nothing else. For classes in units of the width.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
     pub fn growth(&self) -> Result<f64> {
         let end = &self.steps.params;
         let [far, spread] = self.predictor(end, 0.0)?;

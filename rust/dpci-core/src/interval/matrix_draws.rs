@@ -41,9 +41,6 @@ pub(super) struct Draw<'a> {
 
 impl MatrixDraws {
     /// Draws for matrices of this dimension, by laws whose scale does not matter; `None`: a Hessian without noise.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] for a dimension of 0.
     pub fn new(dim: usize, hessian: Option<MatrixLaw>, gradient_cov: MatrixLaw) -> Result<Self> {
         let gaussian = MatrixLaw::Gaussian { std_dev: 1.0 };
         let n_pairs = (DIRECTIONS / (2 * dim.max(1))).max(1);

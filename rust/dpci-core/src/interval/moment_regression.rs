@@ -74,9 +74,6 @@ pub struct MomentRegression {
 /// Solves the equations.
 ///
 /// The regressors are first made orthonormal as combinations of the columns, in which the noise is isotropic.
-///
-/// # Errors
-/// [`Error::NotPositiveDefinite`] where the matrix of the regressors is not positive definite, or they are combinations of each other.
 pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegression> {
     let MomentEquations { matrix, dim, .. } = *equations;
     let f = equations.features.len() / dim;

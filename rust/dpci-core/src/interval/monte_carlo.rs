@@ -26,11 +26,6 @@ const CHUNK: usize = 4096;
 /// grows they converge to [`super::half_widths`].
 ///
 /// Memory is that of the extreme draws, some 64·α·`n_draws` bytes.
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless `0 < level < 1`, `1 ≤ n_draws ≤ 1e8` and each `v` and `a` is finite and at least 0;
-/// [`Error::Length`] when they do not pair; [`Error::Interrupted`] soon after `cancel` is set; [`Error::Resource`] when memory
-/// runs out.
 pub fn monte_carlo(
     v: &[f64],
     a: &[f64],

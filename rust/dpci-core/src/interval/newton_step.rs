@@ -94,9 +94,6 @@ pub struct NewtonStep {
 
 impl NewtonStep {
     /// The step from these parameters.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for a Hessian of another size than the parameters, [`Error::NotPositiveDefinite`] for one whose entries are not finite.
     pub fn new(fit: &Regularised<'_>) -> Result<Self> {
         let dim = fit.params.len();
         if fit.hessian.len() != dim * dim {
@@ -231,9 +228,6 @@ impl NewtonStep {
     /// Covariance that stands for the choice of fits: those near a limit may have passed it by chance.
     ///
     /// `released` is the covariance of the error of the released parameters, row-major.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for a covariance of another size.
     pub fn chance(&self, released: &[f64]) -> Result<Vec<f64>> {
         let dim = self.dim;
         if released.len() != dim * dim {
@@ -312,9 +306,6 @@ impl NewtonStep {
     }
 
     /// Why a contrast is not given, if it is not; `std_error`: that of the contrast of the unregularised parameters.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for a contrast of another size.
     pub fn obstacle(&self, contrast: &[f64], std_error: f64) -> Result<Option<Obstacle>> {
         if contrast.len() != self.dim {
             return Err(Error::Length {

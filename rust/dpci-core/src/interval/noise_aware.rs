@@ -187,9 +187,6 @@ impl NoisyMatrices<'_> {
 
     /// Hessian and gradient covariance as they are estimated: with the eigenvalues of the true Hessian, and the covariance shrunk to what is
     /// expected of it.
-    ///
-    /// # Errors
-    /// As [`super::ErrorLaw::noise_aware`].
     pub fn estimated(&self, draws: &MatrixDraws) -> Result<[Vec<f64>; 2]> {
         let dim = draws.dim();
         if let Some(law) = LevelLaw::new(self)? {

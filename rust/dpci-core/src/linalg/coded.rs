@@ -53,9 +53,6 @@ pub enum Field {
 
 impl Layout {
     /// Columns of the numbers, and categories, in the order in which rows hold them. Together they are all columns from 0 on.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for columns that are missing, doubled or too many; [`Error::OutOfRange`] for entries that are not finite.
     pub fn new(numbers: Vec<usize>, categories: Vec<Category>) -> Result<Self> {
         let mut starts = vec![0];
         let mut n_columns = numbers.len();
@@ -143,9 +140,6 @@ impl Layout {
     }
 
     /// Refuses codes beyond the levels of their categories: `codes` are those of whole rows.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`].
     pub fn check_codes<C: Copy + Into<u32>>(&self, codes: &[C]) -> Result<()> {
         let k = self.categories.len();
         if k == 0 {

@@ -15,9 +15,6 @@ pub struct DoubledCholesky {
 
 impl DoubledCholesky {
     /// Factorises `shift·I + Σ weights[i]·rowᵢ rowᵢᵀ` for contiguous rows of `dim` entries.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`].
     pub fn of_gram(rows: &[f64], dim: usize, weights: &[f64], shift: f64) -> Result<Self> {
         let mut factor = vec![Doubled::default(); dim * dim];
         for (row, &weight) in rows.chunks_exact(dim).zip(weights) {

@@ -335,9 +335,6 @@ pub(super) fn tile_kernel<S: Simd, T: Number, const VECTORS: usize>(
 }
 
 /// `Σ weights[i] xᵢ xᵢᵀ` over contiguous rows of `dim` entries; row-major, exactly symmetric.
-///
-/// # Errors
-/// [`Error::Length`], [`Error::Empty`], [`Error::Interrupted`].
 pub fn weighted_gram(
     rows: &[f64],
     dim: usize,

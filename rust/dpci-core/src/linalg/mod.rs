@@ -55,9 +55,6 @@ pub use single_lanes::{
 pub const MAX_MATRIX_DIM: usize = 1 << 14;
 
 /// Refuses a matrix that could exhaust memory, which would end the process.
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`].
 pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
     check(
         dim <= MAX_MATRIX_DIM,

@@ -15,9 +15,6 @@ pub struct Cholesky {
 
 impl Cholesky {
     /// Factorises `matrix` (row-major, `dim × dim`); `name` is used in the error.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`], also for entries that are not finite.
     pub fn new(matrix: &[f64], dim: usize, name: &'static str) -> Result<Self> {
         if dim == 0 || !matrix.iter().all(|v| v.is_finite()) {
             return Err(Error::NotPositiveDefinite(name));
@@ -60,9 +57,6 @@ pub struct Eigen {
 
 impl Eigen {
     /// Decomposes `matrix` (row-major, `dim × dim`).
-    ///
-    /// # Errors
-    /// [`Error::Loss`] never; [`Error::NotPositiveDefinite`] when the matrix has no decomposition (entries not finite).
     pub fn new(matrix: &[f64], dim: usize, name: &'static str) -> Result<Self> {
         if !matrix.iter().all(|v| v.is_finite()) {
             return Err(Error::NotPositiveDefinite(name));
@@ -98,9 +92,6 @@ impl Eigen {
 
 /// The minimiser of `xᵀAx - 2bᵀx` over the span of the eigenvectors of `matrix` = A whose eigenvalues are positive beyond rounding; 0 if
 /// there are none.
-///
-/// # Errors
-/// As [`Eigen::new`].
 pub fn solve_positive_part(
     matrix: &[f64],
     dim: usize,
@@ -123,9 +114,6 @@ pub fn solve_positive_part(
 }
 
 /// Replaces every eigenvalue by `map(eigenvalue)`; the result is exactly symmetric.
-///
-/// # Errors
-/// As [`Eigen::new`].
 pub fn project_eigenvalues(
     matrix: &[f64],
     dim: usize,
@@ -157,9 +145,6 @@ pub fn product_transposed(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
 }
 
 /// Solves `matrix · x = rhs` for a square row-major matrix and one or more vectors `rhs`, one after another; `name` is used in the error.
-///
-/// # Errors
-/// [`Error::NotPositiveDefinite`] where a solution is not finite.
 pub fn solve_square(
     matrix: &[f64],
     rhs: &[f64],

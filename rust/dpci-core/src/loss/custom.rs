@@ -9,21 +9,12 @@ use crate::{Error, Result};
 /// The caller's three functions of (linear predictor, target), elementwise.
 pub trait Evaluate: Send + Sync + std::fmt::Debug {
     /// Writes `l(u; y)`.
-    ///
-    /// # Errors
-    /// [`Error::Loss`] when the caller's code fails or returns the wrong shape.
     fn value(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
 
     /// Writes `l'(u; y)`.
-    ///
-    /// # Errors
-    /// As [`Evaluate::value`].
     fn slope(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
 
     /// Writes `l''(u; y)`.
-    ///
-    /// # Errors
-    /// As [`Evaluate::value`].
     fn curvature(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
 }
 
@@ -59,10 +50,6 @@ pub(crate) const PREDICTOR_ROOM: f64 = 1e-11;
 
 impl Custom {
     /// A loss with declared bounds.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for bounds that are not finite and positive or an empty target interval, [`Error::Loss`] where the
-    /// functions contradict the declaration on the grid.
     pub fn new(functions: Arc<dyn Evaluate>, declared: Declaration) -> Result<Self> {
         for (name, value) in [
             ("slope_bound", declared.slope_bound),

@@ -24,9 +24,6 @@ pub struct Multinomial {
 
 impl Multinomial {
     /// The loss of so many classes, coded 0 (the reference), 1, ....
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] below 3, for which the logistic loss has less noise, and above 20.
     pub fn new(classes: usize) -> Result<Self> {
         if (3..=MAX_CLASSES).contains(&classes) {
             return Ok(Self { classes });

@@ -29,10 +29,6 @@ pub struct ColumnCounts {
 /// Spends the whole budget of `spec`. Each stage is the exponential mechanism on rank errors that a record moves by at most 1, in all
 /// columns at once (docs/proofs/bounds.md), over all cells together or for each bound by itself. Errors are whole numbers and the choice
 /// is exact, so that it needs no seal. Nothing is assumed about the values, infinite and missing ones included.
-///
-/// # Errors
-/// [`Error::Length`] for rows of another width, or another number than the persons have; [`Error::Unsupported`] for sparse rows, and for
-/// another unit of privacy than that of `spec`; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`]; nothing is released then.
 pub fn release_bounds(
     spec: &BoundsSpec,
     rows: &Rows<'_>,
@@ -50,9 +46,6 @@ pub fn release_bounds(
 /// # Privacy
 /// The promise of [`release_bounds`] holds if the counts are those of the same records each time, and of at most as many rows of each as
 /// the unit allows.
-///
-/// # Errors
-/// Errors of `count`; [`Error::Length`] for counts of other points; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
 pub fn release_counted_bounds(
     spec: &BoundsSpec,
     count: &dyn Fn(&CountedColumns) -> Result<Vec<ColumnCounts>>,
@@ -92,10 +85,6 @@ fn points(columns: &CountedColumns) -> Result<Vec<PublicPoints>> {
 }
 
 /// Values of columns at their public points and between them, of the rows that count. Not private.
-///
-/// # Errors
-/// [`Error::Length`] for another number of rows than the persons have; [`Error::Unsupported`] for sparse rows and columns that the rows do
-/// not have; [`Error::Interrupted`].
 pub fn count_cells(
     columns: &CountedColumns,
     rows: &Rows<'_>,

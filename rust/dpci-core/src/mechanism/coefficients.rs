@@ -24,9 +24,6 @@ const MAX_ITERATIONS: usize = 2000;
 /// perturbation". Output perturbation: the argmin's sensitivity `Δ/(nλ)`. Over a ball all hold with the bounds of the loss on
 /// it (docs/proofs/domains.md). They speak of the exact minimiser: the seal hides the certified distance to it, and a point that misses its
 /// certificate is an error.
-///
-/// # Errors
-/// [`crate::Error::NotConverged`], [`crate::Error::Loss`], [`crate::Error::Interrupted`]; nothing is released then.
 pub fn release_coefficients<G: Gate>(
     spec: &Spec,
     records: &dyn Records,
@@ -43,9 +40,6 @@ pub fn release_coefficients<G: Gate>(
 ///
 /// # Privacy
 /// The promise of [`release_coefficients`] holds: a centre that is no function of the data adds a known constant to the linear term.
-///
-/// # Errors
-/// Errors of [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre beyond [`greatest_centre`].
 pub(super) fn release_around<G: Gate>(
     spec: &Spec,
     centre: &[f64],

@@ -52,10 +52,6 @@ pub struct Fit<V = Sealed> {
 /// # Privacy
 /// Through [`Sealing`] it spends the whole budget of `spec`: the steps compose adaptively (the moments see only the released
 /// coefficients). Through [`Simulating`](super::Simulating) it protects nothing.
-///
-/// # Errors
-/// Any error of a step; nothing is released then. [`Error::Unsupported`] for rows that were checked against other bounds.
-/// [`Error::Length`] for a design of another width, or (replace-one) of another number of rows than the public one.
 pub fn release<G: Gate>(
     spec: &Spec,
     records: &dyn Records,
@@ -74,9 +70,6 @@ pub fn release<G: Gate>(
 ///
 /// # Privacy
 /// Spends what `spec` has for the moments; see [`release_moments`].
-///
-/// # Errors
-/// As [`release`].
 pub(crate) fn release_from_coefficients<G: Gate>(
     spec: &Spec,
     params: G::Value,
@@ -99,9 +92,6 @@ pub(crate) fn release_from_coefficients<G: Gate>(
 }
 
 /// Refuses rows that are shorter than a declared strong convexity counts on.
-///
-/// # Errors
-/// [`Error::RowTooShort`], [`Error::Interrupted`].
 pub(super) fn check_strong_convexity(
     spec: &Spec,
     records: &dyn Records,
@@ -132,9 +122,6 @@ pub(crate) fn margin_radius(spec: &Spec, params: &impl Values) -> f64 {
 ///
 /// Under add/remove the square of the mean gradient stays in the gradient covariance: of it only the share `n/N` would have to go, with
 /// the private number `N` of records, and nothing where `N` varies as a Poisson number does (docs/proofs/intervals.md, "The number of records").
-///
-/// # Errors
-/// [`Error::NotPositiveDefinite`] if an eigendecomposition fails.
 pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<Fit<V>> {
     let dim = spec.n_params();
     let lambda = spec.l2_strength();

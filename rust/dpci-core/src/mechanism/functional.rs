@@ -60,10 +60,6 @@ fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<Po
 /// those of single rows and 0: independent Laplace noise on the coefficients is ε-DP (Dwork et al. 2006), Gaussian noise on
 /// isometric coordinates of the sums ρ-zCDP or (ε, δ)-DP (Bun & Steinke 2016; Balle & Wang 2018). The ridge (four standard deviations
 /// of the noise on the diagonal, and the public λ), dropping the directions that are not positive, and solving are post-processing.
-///
-/// # Errors
-/// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
-/// [`crate::Error::Interrupted`], [`crate::Error::NonFiniteRelease`]; nothing is released then.
 pub fn release_functional_mechanism(
     spec: &FunctionalSpec,
     design: &Design<'_>,

@@ -32,18 +32,12 @@ pub trait Gate: closed::Closed {
     const SEALS: bool;
 
     /// A draw of noise.
-    ///
-    /// # Errors
-    /// As [`Law::sample_bounded`].
     fn draw(&mut self, law: &impl Law) -> Result<Vec<f64>>;
 
     /// Lets out `values`, together with what rounding took from them, where that is known.
     ///
     /// # Privacy
     /// As [`Seal::release`] through [`Sealing`]; none through [`Simulating`].
-    ///
-    /// # Errors
-    /// As [`Seal::release`].
     fn release(
         &mut self,
         seal: &Seal,
@@ -55,9 +49,6 @@ pub trait Gate: closed::Closed {
     ///
     /// # Privacy
     /// As [`Self::release`].
-    ///
-    /// # Errors
-    /// As [`Seal::release_symmetric`].
     fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Self::Value>;
 }
 
@@ -128,8 +119,6 @@ impl Gate for Simulating<'_> {
 pub struct Simulated(Vec<f64>);
 
 impl Simulated {
-    /// # Errors
-    /// [`crate::Error::NonFiniteRelease`] for NaN or infinity.
     pub(crate) fn new(name: &'static str, values: Vec<f64>) -> Result<Self> {
         check_finite(name, &values)?;
         Ok(Self(values))

@@ -24,11 +24,6 @@ const FINEST: f64 = 1024.0;
 /// # Privacy
 /// Spends the whole budget of `spec`: independent Laplace or Gaussian noise at the sensitivity of [`HistogramSpec::new`]. Every row
 /// falls into exactly one cell, whatever its values, so nothing is assumed about the rows; the rows of a record count at most 1 together.
-///
-/// # Errors
-/// [`Error::Length`] for rows of another width, [`Error::Unsupported`] for another unit of privacy or other weights than those of `spec`,
-/// [`Error::Interrupted`], [`Error::NonFiniteRelease`], [`Error::Resource`] for more cells than memory
-/// holds; nothing is released then.
 pub fn release_histogram(
     spec: &HistogramSpec,
     design: &Design<'_>,
@@ -44,9 +39,6 @@ pub fn release_histogram(
 }
 
 /// How many records each cell has; of persons and weighted records the sum of their rows' shares, exact multiples of the resolution.
-///
-/// # Errors
-/// [`Error::Length`] for rows of another width, [`Error::TooManyRows`] for more records than add up exactly, [`Error::Interrupted`].
 fn counts(spec: &HistogramSpec, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
     let grid = spec.grid();
     let (unit, weighting) = spec.records();
@@ -101,9 +93,6 @@ pub struct CellRegression<'a> {
 
 /// Post-processing: minimises the regularised risk of the centres of the cells, each as many times as its released count says, rounded to
 /// a whole number, or of shares to 1/1024 or what 32 bits hold, and 0 where it is negative. All zero where no cell is left.
-///
-/// # Errors
-/// As [`minimize_risk`].
 pub fn fit_histogram(
     grid: &Grid,
     counts: &Sealed,

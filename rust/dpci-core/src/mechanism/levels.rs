@@ -14,10 +14,6 @@ use crate::{Error, Result};
 /// # Privacy
 /// Spends the whole budget of `spec`: each level is kept by itself, exactly with the probability of its count alone, so that none is kept
 /// that no row has (docs/proofs/bounds.md).
-///
-/// # Errors
-/// [`Error::Length`] for rows of another width, or another number than the persons have; [`Error::Unsupported`] for sparse rows, and for
-/// another unit of privacy than that of `spec`; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`]; nothing is released then.
 pub fn release_levels(
     spec: &LevelsSpec,
     rows: &Rows<'_>,
@@ -43,9 +39,6 @@ pub fn release_levels(
 /// # Privacy
 /// The promise of [`release_levels`], whose whole budget the releases of all columns spend, holds if the counts are those of the
 /// same records, and of at most as many rows of each as the unit allows.
-///
-/// # Errors
-/// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
 pub fn release_kept(
     spec: &LevelsSpec,
     counts: &[u64],

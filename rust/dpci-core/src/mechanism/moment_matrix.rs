@@ -120,10 +120,6 @@ impl MomentMatrixRelease {
 /// `√2·R²` in Frobenius and `2R²` in nuclear norm: Gaussian noise on isometric coordinates is ρ-zCDP or (ε, δ)-DP, the symmetric matrix
 /// Laplace law ε-DP. Given the released matrix each other release is one of terms `r² xxᵀ` whose residuals the released coefficients
 /// bound; they compose adaptively.
-///
-/// # Errors
-/// [`crate::Error::Length`] and [`crate::Error::Unsupported`] for rows of another shape or checked against other bounds,
-/// [`crate::Error::Interrupted`], [`crate::Error::NonFiniteRelease`]; nothing is released then.
 pub fn release_moment_matrix(
     spec: &MomentMatrixSpec,
     records: &dyn Records,
@@ -269,9 +265,6 @@ pub struct PlannedSteps {
 ///
 /// # Privacy
 /// Post-processing of a released matrix; of any other, such as an assumed one, it is as private as that.
-///
-/// # Errors
-/// [`crate::Error::Length`] for a matrix of another size and levels of another number, and as [`MomentMatrixSpec::residual_noise`].
 pub fn planned_steps(
     spec: &MomentMatrixSpec,
     matrix: &[f64],

@@ -13,9 +13,6 @@ use crate::spec::{MomentNoise, Spec};
 /// positive semidefinite rank-one terms has Frobenius norm at most √(a² + b²), nuclear norm at most a + b.
 /// Level totals are linear functions of the curvature's sum, and the entries that they tell have their noise alone.
 /// The ideal sums are those of the records' terms as computed, each a function of its record and of the parameters.
-///
-/// # Errors
-/// As [`Gate::draw`] and [`Gate::release_symmetric`]; nothing is released then.
 pub(super) fn release_moments<G: Gate>(
     spec: &Spec,
     data: DataMoments,

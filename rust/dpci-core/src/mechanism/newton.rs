@@ -109,10 +109,6 @@ impl<V> NewtonRelease<V> {
 /// a query of public sensitivity with noise, or under pure DP objective perturbation. The map, the radii and the bounds on norms are functions
 /// of released values, and a row's weight by them is a function of its record alone. So every record's gradient and Hessian are bounded,
 /// whatever the record (docs/proofs/newton.md).
-///
-/// # Errors
-/// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows checked against other bounds;
-/// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`]. Nothing is released then.
 pub fn release_newton<G: Gate>(
     spec: &NewtonSpec,
     records: &dyn Records,
@@ -177,10 +173,6 @@ pub fn release_newton<G: Gate>(
 
 /// Below it eigenvalues of a released Hessian at the last point, where these are the bounds, are not told from its noise, or at enormous budgets
 /// from rounding: there nothing else is left of a column that is a sum of others. Post-processing.
-///
-/// # Errors
-/// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) for entries that are not finite;
-/// [`Error::OutOfRange`](crate::Error::OutOfRange) where the noise has no scale.
 pub fn last_edge(spec: &NewtonSpec, bounds: NormBounds, hessian: &[f64]) -> Result<f64> {
     let of_noise = spec.last_edge(bounds, hessian)?;
     let values = Eigen::new(hessian, spec.n_params(), "a released Hessian")?.values;

@@ -32,9 +32,6 @@ pub struct ReportRelease {
 /// on data: one record moves the gradient by at most LR in Euclidean norm and the Hessian by at most tR² in Frobenius norm, because
 /// the ridge n₀λ is public. Gaussian noise in isometric coordinates of the Hessian (Balle & Wang 2018), composed with the
 /// coefficients as [`ReportSpec::new`] says.
-///
-/// # Errors
-/// As [`super::release`]; nothing is released then.
 pub fn release_report(
     spec: &ReportSpec,
     design: &Design<'_>,

@@ -66,9 +66,6 @@ impl Seal {
     /// Spends [`Self::cost`] on top of what the ideal values cost, provided that `values` lie within [`Self::distance`] of them: given
     /// the ideal ones, any two admissible inputs are hidden by the noise, so the output is an adaptive query on them, which are then
     /// discarded (docs/proofs/program.md, "The seal").
-    ///
-    /// # Errors
-    /// [`Error::Length`] for another length, [`Error::NonFiniteRelease`] for NaN or infinity; nothing is released then.
     pub fn release(&self, values: &[f64], generator: &mut impl NoiseGenerator) -> Result<Sealed> {
         let zero = vec![0.0; values.len()];
         self.release_sum(values, &zero, generator)
@@ -78,9 +75,6 @@ impl Seal {
     /// that their sum is not rounded.
     ///
     /// # Privacy
-    /// As [`Self::release`].
-    ///
-    /// # Errors
     /// As [`Self::release`].
     pub fn release_sum(
         &self,
@@ -110,9 +104,6 @@ impl Seal {
     /// that no digit of a long vector is lost.
     ///
     /// # Privacy
-    /// As [`Self::release`].
-    ///
-    /// # Errors
     /// As [`Self::release`].
     pub(super) fn release_with_rest(
         &self,
@@ -150,9 +141,6 @@ impl Seal {
     ///
     /// # Privacy
     /// As [`Self::release`]; the distance is that of the triangles, at most that in Frobenius norm.
-    ///
-    /// # Errors
-    /// As [`Self::release`].
     pub fn release_symmetric(
         &self,
         matrix: &[f64],

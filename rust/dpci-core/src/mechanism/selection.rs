@@ -34,9 +34,6 @@ pub(crate) fn mean_loss(
 /// Losses that, as computed, one record moves by at most `sensitivity` Δ each: `epsilon`-DP (`McSherry` & Talwar 2007), and `ε²/8`-zCDP,
 /// because the privacy loss takes values in an interval of length ε (Cesar & Rogers 2021). The losses are rounded to a public lattice,
 /// which adds one step to their sensitivity, and the choice is drawn in integer arithmetic: it needs no seal.
-///
-/// # Errors
-/// [`Error::NonFiniteRelease`] for a loss that is not finite, [`Error::OutOfRange`] for an ε beyond the lattice; nothing is released then.
 pub(crate) fn release_index(
     losses: &[f64],
     epsilon: f64,

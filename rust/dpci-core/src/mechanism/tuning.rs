@@ -35,9 +35,6 @@ pub struct Selected {
 /// Repeat: a run draws a candidate, releases its coefficients, and adds noise to its mean validation loss on all records; the best of K
 /// independent runs leaves. K is drawn without looking at the data (Papernot & Steinke 2022, Theorem 2 and its pure case; `docs/tuning.md`
 /// for the bounded K). How long the call takes tells K, which is independent of the data, and how hard the problems were, which is not.
-///
-/// # Errors
-/// As [`super::release`]; nothing is released then.
 pub fn release_tuning(
     spec: &TuningSpec,
     design: &Design<'_>,

@@ -19,9 +19,6 @@ pub struct DiscreteLaplace {
 
 impl DiscreteLaplace {
     /// The law of this scale.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `scale` is from 1 to 2⁶⁰.
     pub fn new(scale: u64) -> Result<Self> {
         check(
             (1..=MAX_SCALE).contains(&scale),
@@ -81,9 +78,6 @@ pub struct DiscreteGaussian {
 
 impl DiscreteGaussian {
     /// The law with σ = `std_dev`, which is nearly its standard deviation.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `std_dev` is from 1 to 2⁴⁰.
     pub fn new(std_dev: u64) -> Result<Self> {
         check(
             (1..=MAX_STD_DEV).contains(&std_dev),

@@ -16,9 +16,6 @@ pub struct Gaussian {
 
 impl Gaussian {
     /// The law on `R^dim` with standard deviation σ = `std_dev`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless `dim` is at least 1 and `std_dev` is finite and positive.
     pub fn new(dim: usize, std_dev: f64) -> Result<Self> {
         check_dim(dim)?;
         check_positive("std_dev", std_dev)?;

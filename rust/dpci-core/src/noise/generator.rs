@@ -19,9 +19,6 @@ mod sealed {
 /// A source of random words for the samplers; implemented by the two generators of this file and by nothing else.
 pub trait NoiseGenerator: Rng + sealed::Sealed {
     /// Takes a new key where one is due; to be called before numbers are drawn.
-    ///
-    /// # Errors
-    /// [`Error::Entropy`] when the operating system has none to give.
     fn refresh(&mut self) -> Result<()>;
 }
 

@@ -20,10 +20,6 @@ const GUARD: u64 = 64;
 /// With errors that one record moves by at most 1 this is `2·rate`-DP (`McSherry` & Talwar 2007), and `rate²/2`-zCDP, because the privacy
 /// loss takes values in an interval of length `2·rate` (Cesar & Rogers 2021). `check` is asked before each exponential whether to go on:
 /// long lists take seconds.
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless the rate is finite and at least 0, [`Error::Unsupported`] for an empty list, [`Error::Entropy`], those of
-/// `check`.
 pub fn joint_index(
     errors: &[Vec<u64>],
     rate: f64,

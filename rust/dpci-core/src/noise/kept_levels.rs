@@ -21,9 +21,6 @@ const STEPS: u64 = 1 << 12;
 ///
 /// A record that joins or leaves one level changes its probability within (ε, δ)-DP, and no law of a count keeps more. `check` is asked
 /// now and then whether to go on.
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless `epsilon` is finite and above 0 and `delta` above 0 and at most 1, [`Error::Entropy`], those of `check`.
 pub fn kept_levels(
     counts: &[u64],
     epsilon: f64,

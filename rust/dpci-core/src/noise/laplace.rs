@@ -16,9 +16,6 @@ pub struct Laplace {
 
 impl Laplace {
     /// The law on `R^dim`; a coordinate has standard deviation √2·`scale`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless `dim` is at least 1 and `scale` is finite and positive.
     pub fn new(dim: usize, scale: f64) -> Result<Self> {
         check_dim(dim)?;
         check_positive("scale", scale)?;

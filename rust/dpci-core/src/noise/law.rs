@@ -43,10 +43,6 @@ pub enum NoiseLaw {
 
 impl NoiseLaw {
     /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`; `blocks` are those of a shaped one.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for another name, or a shaped law without blocks; [`Error::OutOfRange`] for a bad scale or dimension;
-    /// [`Error::Length`] for blocks of another dimension.
     pub fn from_name(
         name: &str,
         dim: usize,
@@ -99,9 +95,6 @@ impl NoiseLaw {
     }
 
     /// Checks the parameters.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless the dimension is at least 1 and the scale is finite and positive.
     pub fn check(&self) -> Result<()> {
         match *self {
             Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => {
@@ -116,9 +109,6 @@ impl NoiseLaw {
     }
 
     /// Checks that the law lives on `R^dim`; a Gaussian law lives on all of them.
-    ///
-    /// # Errors
-    /// [`Error::Length`] when it does not.
     pub fn check_dim(&self, dim: usize) -> Result<()> {
         let expected = match self {
             Self::Gaussian { .. } => dim,
@@ -131,9 +121,6 @@ impl NoiseLaw {
     }
 
     /// The law on `R^dim`, to draw from.
-    ///
-    /// # Errors
-    /// As [`Self::check`] and [`Self::check_dim`].
     pub fn on(&self, dim: usize) -> Result<AnyLaw> {
         self.check_dim(dim)?;
         Ok(match self {

@@ -35,9 +35,6 @@ pub struct Totals {
 
 impl LevelTotals {
     /// The cells of rows whose last coordinate is the constant, with noise of this rate.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless the rate is finite and positive; [`crate::Error::Unsupported`] for rows of a constant alone.
     pub fn new(rows: Arc<Blocks>, rate: f64) -> Result<Self> {
         check_positive("rate", rate)?;
         let constant = rows.dim() - 1;
@@ -82,9 +79,6 @@ impl LevelTotals {
     }
 
     /// The law of the cells' noise.
-    ///
-    /// # Errors
-    /// Errors of [`ShapedLaplace::new`].
     pub fn law(&self) -> Result<ShapedLaplace> {
         ShapedLaplace::new(Arc::clone(&self.cells), self.rate)
     }
@@ -197,9 +191,6 @@ impl LevelTotals {
     ///
     /// An entry is at most the greatest product of two bounds times a sum of cells with factors of at most 1, and of the entries of one
     /// number or level that off the diagonal counts twice. Each entry has at most as many roundings as there are cells, and 8.
-    ///
-    /// # Errors
-    /// Errors of [`Self::law`].
     pub fn error_bound(&self) -> Result<f64> {
         let cells = self.cells.dim() as f64;
         let greatest = self.rows.bounds().iter().fold(0.0_f64, |a, b| a.max(*b));

@@ -25,9 +25,6 @@ pub struct MatrixLaplace {
 
 impl MatrixLaplace {
     /// The law on symmetric `dim`×`dim` matrices with rate γ = `rate`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `dim` is at least 1 and `rate` is finite and positive.
     pub fn new(dim: usize, rate: f64) -> Result<Self> {
         check_dim(dim)?;
         check_positive("rate", rate)?;

@@ -25,9 +25,6 @@ pub enum MatrixLaw {
 
 impl MatrixLaw {
     /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`].
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale.
     pub fn from_name(name: &str, scale: f64) -> Result<Self> {
         check_positive("the noise scale", scale)?;
         match name {
@@ -82,9 +79,6 @@ impl MatrixLaw {
     }
 
     /// The law on symmetric `dim`×`dim` matrices, to draw from.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a dimension of 0 or a scale that is not finite and positive.
     pub fn on(self, dim: usize) -> Result<AnyLaw> {
         Ok(match self {
             Self::Gaussian { std_dev } => SymmetricGaussian::new(dim, std_dev)?.into(),

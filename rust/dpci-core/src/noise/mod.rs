@@ -52,9 +52,6 @@ pub trait Law {
     fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64>;
 
     /// One draw for a release, within [`Self::error_bound`] of an ideal draw, which has the law exactly.
-    ///
-    /// # Errors
-    /// [`Error::NoiseTail`] with probability below 2⁻⁹⁹⁰, for any data; [`Error::Entropy`].
     fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>>;
 
     /// Greatest Euclidean distance of [`Self::sample_bounded`] from the ideal draw, also after a map of [`symmetric`].

@@ -15,9 +15,6 @@ pub struct ShapedGaussian {
 
 impl ShapedGaussian {
     /// The law in the metric of `blocks` with σ = `std_dev`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless every standard deviation is finite and positive.
     pub fn new(blocks: &Arc<Blocks>, std_dev: f64) -> Result<Self> {
         super::check_positive("std_dev", std_dev)?;
         // Rounded up: less noise than the proof asks for is none that it covers.

@@ -23,9 +23,6 @@ pub struct ShapedLaplace {
 
 impl ShapedLaplace {
     /// The law of rate γ = `rate` in the shape of `blocks`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `rate` is finite and positive.
     pub fn new(blocks: Arc<Blocks>, rate: f64) -> Result<Self> {
         check_positive("rate", rate)?;
         let shape = blocks.dim() as f64 + 1.0;

@@ -17,9 +17,6 @@ pub struct SquareLaplace {
 
 impl SquareLaplace {
     /// The law on symmetric `dim`×`dim` matrices with rate γ = `rate`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless `dim` is at least 1 and `rate` is finite and positive.
     pub fn new(dim: usize, rate: f64) -> Result<Self> {
         check_dim(dim)?;
         let entries = SphericalLaplace::new(dim * dim, rate)?;

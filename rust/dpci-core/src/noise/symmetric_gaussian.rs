@@ -13,9 +13,6 @@ pub struct SymmetricGaussian {
 
 impl SymmetricGaussian {
     /// The law on symmetric `dim`×`dim` matrices; an isometric coordinate has standard deviation `std_dev`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless `dim` is at least 1 and `std_dev` is finite and positive.
     pub fn new(dim: usize, std_dev: f64) -> Result<Self> {
         check_dim(dim)?;
         let coordinates = Gaussian::new(isometric_dim(dim), std_dev)?;

@@ -88,10 +88,6 @@ pub struct RecordEpsilons {
 impl RecordBounds {
     /// The bounds that follow from a released model and, where they were released, its derivatives. `delta` is that of the two extra
     /// releases together.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for constants that are not finite and positive or so small that a bound could overflow, a row
-    /// bound whose square could vanish or overflow, and a Hessian that has no eigendecomposition; [`Error::Length`].
     pub fn new(
         model: Model,
         derivatives: Option<Derivatives>,
@@ -165,9 +161,6 @@ impl RecordBounds {
     }
 
     /// The bounds of each record of a design: of every row, or of every person.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for another number of parameters, [`Error::Loss`], [`Error::Interrupted`].
     pub fn evaluate(&self, records: &Design<'_>, exec: &Executor<'_>) -> Result<RecordEpsilons> {
         check_length("each row of X", self.model.params.len(), records.n_params())?;
         let parts = match records.persons() {

@@ -23,9 +23,6 @@ pub struct BoundedRange {
 
 impl BoundedRange {
     /// So many mechanisms, each with losses in an interval of length `epsilon`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `epsilon` is finite and positive, and there are 1 to 8 mechanisms.
     pub fn new(epsilon: f64, stages: u32) -> Result<Self> {
         check_positive("epsilon", epsilon)?;
         let counted = (1..=MOST_STAGES).contains(&stages);
@@ -35,9 +32,6 @@ impl BoundedRange {
 
     /// Upper bound on δ(ε) of all of them and then Gaussian releases that compose to `mu`, each chosen by the results before it. A mechanism
     /// of this kind after a Gaussian release may be worse.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless both arguments are finite and at least 0.
     pub fn delta(&self, epsilon: f64, mu: f64) -> Result<f64> {
         check_non_negative("epsilon", epsilon)?;
         check_non_negative("mu", mu)?;
@@ -46,9 +40,6 @@ impl BoundedRange {
 
     /// Rest of an (ε, δ) for a Gaussian mechanism with a seal: the greatest ε, at the whole δ, such that the Gaussian noise that
     /// this budget buys without its seal spends together with these mechanisms no more than the whole without the seal.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where nothing is left; [`Error::Unsupported`] for another notion than (ε, δ).
     pub fn rest(&self, whole: Budget) -> Result<Budget> {
         let Budget::Approx { epsilon, delta } = whole else {
             let rule = "only a budget of (epsilon, delta) is shared by joint accounting";

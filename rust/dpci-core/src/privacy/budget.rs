@@ -147,9 +147,6 @@ impl Split {
     };
 
     /// Three shares, scaled so that rounding in the caller's numbers cannot make them exceed the budget.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless each share is finite and positive and they sum to 1 within 1e-9.
     pub fn new(coefficients: f64, hessian: f64, gradient_cov: f64) -> Result<Self> {
         for share in [coefficients, hessian, gradient_cov] {
             check(

@@ -10,9 +10,6 @@ use crate::{Error, Result};
 ///
 /// # Privacy
 /// ε-DP (Chaudhuri, Monteleoni & Sarwate 2011; docs/proofs/mechanisms.md, "Noise", for matrices).
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless both are finite and positive.
 pub fn laplace_rate(sensitivity: f64, epsilon: f64) -> Result<f64> {
     check_positive("sensitivity", sensitivity)?;
     check_positive("epsilon", epsilon)?;
@@ -25,9 +22,6 @@ pub fn laplace_rate(sensitivity: f64, epsilon: f64) -> Result<f64> {
 /// # Privacy
 /// `μ²/2`-zCDP (Bun & Steinke 2016); (ε, δ)-DP by the exact profile [`super::gaussian_delta`] (Balle & Wang 2018). Several
 /// releases compose by adding μ².
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless both are finite and positive.
 pub fn gaussian_std_dev(sensitivity: f64, mu: f64) -> Result<f64> {
     check_positive("sensitivity", sensitivity)?;
     check_positive("mu", mu)?;
@@ -47,10 +41,6 @@ pub fn least_l2_strength(bounds: &DataBounds, curvature_bound: f64, epsilon: f64
 /// # Privacy
 /// ε₁-DP for the exact minimiser: `ln(1+κ)` pays for the Jacobian of the map from the noise to the minimiser, which is rank
 /// one away from its neighbour's, and γΔ for the shift of the noise. For persons [`DataBounds::log_determinant`] stands for `ln(1+κ)`.
-///
-/// # Errors
-/// [`Error::RegularizationTooSmall`] with the least λ unless `nλ(e^ε₁ - 1) > tR²`; [`Error::OutOfRange`] for arguments that
-/// are not finite and positive.
 pub fn objective_rate(
     bounds: &DataBounds,
     shift: f64,

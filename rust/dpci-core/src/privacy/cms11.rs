@@ -6,9 +6,6 @@ use crate::Result;
 
 /// λ with the extra regularisation Δ' of variant cms11: λ itself where `ε > 2 ln(1+κ)`, `tR²/(n(e^(ε/4) - 1))` otherwise, t the
 /// curvature bound. A function of public values.
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] for arguments that are not finite and positive.
 pub fn cms11_l2_strength(
     bounds: &DataBounds,
     curvature_bound: f64,
@@ -31,9 +28,6 @@ pub fn cms11_l2_strength(
 ///
 /// # Privacy
 /// ε-DP for the exact minimiser: as [`super::objective_rate`], which pays `ln(1+κ)` once; so this wastes noise.
-///
-/// # Errors
-/// As [`cms11_l2_strength`].
 pub fn cms11_rate(
     bounds: &DataBounds,
     shift: f64,

@@ -9,18 +9,12 @@ const DELTA_ERROR: f64 = 1e-11;
 
 /// The ρ that ε-DP costs in zCDP, rounded up: `ε·tanh(ε/2)`, the least that holds for every ε-DP mechanism; `Paper` has
 /// `ε²/2` (Bun & Steinke 2016).
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `epsilon` is finite and positive.
 pub fn pure_to_zcdp(epsilon: f64, calibration: Calibration) -> Result<f64> {
     check_positive("epsilon", epsilon)?;
     Ok(zcdp_cost(epsilon, calibration))
 }
 
 /// Greatest ε whose cost in zCDP is at most ρ: the inverse of [`pure_to_zcdp`].
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `rho` is finite and positive.
 pub fn zcdp_to_pure(rho: f64, calibration: Calibration) -> Result<f64> {
     check_positive("rho", rho)?;
     Ok(greatest_where(|epsilon| {
@@ -48,9 +42,6 @@ pub fn pure_rdp(epsilon: f64, order: f64) -> f64 {
 
 /// The δ that ρ-zCDP implies at ε, rounded up: the infimum over α > 1 of
 /// `exp((α-1)(αρ-ε))·(1-1/α)^α/(α-1)` (Canonne, Kamath & Steinke 2020), at most 1.
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `rho` is finite and positive and `epsilon` finite and at least 0.
 pub fn zcdp_to_approx_delta(rho: f64, epsilon: f64) -> Result<f64> {
     check_positive("rho", rho)?;
     check_non_negative("epsilon", epsilon)?;
@@ -61,9 +52,6 @@ pub fn zcdp_to_approx_delta(rho: f64, epsilon: f64) -> Result<f64> {
 
 /// The ε that ρ-zCDP implies at δ, rounded up: the least that [`zcdp_to_approx_delta`] allows; `Paper` has
 /// `ρ + 2√(ρ·ln(1/δ))` (Bun & Steinke 2016).
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `rho` is finite and positive and `0 < delta < 1`.
 pub fn zcdp_to_approx_epsilon(rho: f64, delta: f64, calibration: Calibration) -> Result<f64> {
     check_positive("rho", rho)?;
     check_delta(delta)?;
@@ -75,9 +63,6 @@ pub fn zcdp_to_approx_epsilon(rho: f64, delta: f64, calibration: Calibration) ->
 }
 
 /// Greatest ρ whose conversion stays within (ε, δ).
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `epsilon` is finite and positive and `0 < delta < 1`.
 pub fn approx_to_zcdp(epsilon: f64, delta: f64, calibration: Calibration) -> Result<f64> {
     check_positive("epsilon", epsilon)?;
     check_delta(delta)?;

@@ -11,9 +11,6 @@ const STEP: f64 = 1e-13;
 const MAX_ITERATIONS: usize = 100;
 
 /// Least ε, rounded up, at which a Gaussian release whose sensitivity is `mu` standard deviations has δ(ε) at most `delta`.
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `mu` is finite and at least 0, and `0 < delta < 1`.
 pub fn gaussian_epsilon(mu: f64, delta: f64) -> Result<f64> {
     check_non_negative("mu", mu)?;
     check_delta(delta)?;
@@ -70,9 +67,6 @@ pub struct EpsilonTable {
 
 impl EpsilonTable {
     /// A table for μ up to `greatest`.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] unless `greatest` is finite and at least 0, and `0 < delta < 1`.
     pub fn new(greatest: f64, delta: f64) -> Result<Self> {
         check_non_negative("mu", greatest)?;
         check_delta(delta)?;

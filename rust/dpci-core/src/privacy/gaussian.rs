@@ -22,9 +22,6 @@ const LEGENDRE: [(f64, f64); 4] = [
 
 /// δ(ε) of Gaussian noise whose sensitivity is `mu` standard deviations:
 /// `Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ)` (Balle & Wang 2018).
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless both arguments are finite and at least 0.
 pub fn gaussian_delta(epsilon: f64, mu: f64) -> Result<f64> {
     check_non_negative("epsilon", epsilon)?;
     check_non_negative("mu", mu)?;
@@ -33,9 +30,6 @@ pub fn gaussian_delta(epsilon: f64, mu: f64) -> Result<f64> {
 
 /// Greatest `mu` whose δ(ε) is at most `delta`, rounded down: noise of standard deviation sensitivity/mu is (ε, δ)-DP, and
 /// several Gaussian releases are together when their squared ratios sum to at most mu².
-///
-/// # Errors
-/// [`crate::Error::OutOfRange`] unless `epsilon` is finite and at least 0, and `0 < delta < 1`.
 pub fn gaussian_mu(epsilon: f64, delta: f64) -> Result<f64> {
     check_non_negative("epsilon", epsilon)?;
     check_delta(delta)?;

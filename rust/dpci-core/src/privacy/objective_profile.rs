@@ -30,9 +30,6 @@ pub struct ObjectiveProfile {
 
 impl ObjectiveProfile {
     /// The profile at a regularisation λ = `l2_strength`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless λ is finite and positive and the bound on the trace of the curvature finite and at least 0.
     pub fn new(
         bounds: &DataBounds,
         slopes: Slopes,
@@ -98,9 +95,6 @@ impl ObjectiveProfile {
     ///
     /// # Privacy
     /// [`Self::delta`] at the result is at most `delta`; the bound grows with `m`, so one root serves all releases.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless ε exceeds `ln(1+κ)`, `0 < delta < 1` and `0 < share ≤ 1`.
     pub fn mu_squared(&self, epsilon: f64, delta: f64, share: f64) -> Result<f64> {
         check_positive("epsilon", epsilon)?;
         check_delta(delta)?;
@@ -131,9 +125,6 @@ impl ObjectiveProfile {
     /// # Privacy
     /// `ln(1+κ) + ln E[e^{(α-1) max L}]/(α-1) + αμ²/2`, the maximum over the corners' Gaussian losses. The expectation is exact for
     /// add/remove, and a sum over the corners that bounds it for replace-one.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless the order is finite and above 1 and the ratios finite and at least 0.
     pub fn rdp(&self, order: f64, ratio: f64, mu: f64) -> Result<f64> {
         check(
             order > 1.0 && order.is_finite(),
@@ -189,9 +180,6 @@ impl ObjectiveProfile {
 /// # Privacy
 /// (ε, δ)-DP for one record added or removed when `nλ ≥ 2tR²/ε` ([`paper_least_l2_strength`]). Not for one record replaced: there the
 /// shift can be 2LR.
-///
-/// # Errors
-/// [`Error::OutOfRange`] unless `shift` = LR and ε are finite and positive and `0 < delta < 1`.
 pub fn paper_objective_std_dev(shift: f64, epsilon: f64, delta: f64) -> Result<f64> {
     check_positive("sensitivity", shift)?;
     check_positive("epsilon", epsilon)?;

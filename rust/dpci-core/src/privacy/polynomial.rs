@@ -24,9 +24,6 @@ pub enum Polynomial {
 
 impl Polynomial {
     /// The polynomial of the squared loss.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless the bound is finite and positive.
     pub fn squared(target_bound: f64) -> Result<Self> {
         super::check_positive("target_bound", target_bound)?;
         Ok(Self::Squared { target_bound })
@@ -89,9 +86,6 @@ impl Polynomial {
 
     /// L2 sensitivity of `Σxxᵀ` in isometric coordinates stacked on `Σyx`, for ‖x‖₂ ≤ 1 and |y| ≤ 1, whatever the dimension:
     /// √2 under add/remove, `max_c √(4 + 2c - 2c²) = 3/√2` where a record is replaced, 2 there for one parameter.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for the paper's calibration, which has no Gaussian noise.
     pub fn l2_sensitivity(
         dim: usize,
         neighbors: Neighbors,

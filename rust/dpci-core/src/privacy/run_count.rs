@@ -29,9 +29,6 @@ pub struct RunCount {
 
 impl RunCount {
     /// The law of this shape whose mean, before conditioning, is `mean`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `0 ≤ shape ≤ 10` and `1 < mean ≤ 10⁶`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -96,9 +93,6 @@ impl RunCount {
     }
 
     /// Pure ε of one run, its score included, so that releasing the best run is `epsilon`-DP: `epsilon/(2+η)`, rounded down.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `epsilon` is finite and positive.
     pub fn run_epsilon(&self, epsilon: f64) -> Result<f64> {
         check_positive("epsilon", epsilon)?;
         Ok(down(epsilon / (2.0 + self.shape)))
@@ -114,9 +108,6 @@ impl RunCount {
     ///
     /// As [`RunCount::rdp`] is that of zCDP with a constant and with `ln E[K]/(α-1)`, this is `E[K]` times the δ of ρ-zCDP at `epsilon` less
     /// the constant.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `rho` is finite and positive.
     pub fn delta(&self, epsilon: f64, rho: f64) -> Result<f64> {
         let rest = down(epsilon - self.offset(rho));
         if !(rest > 0.0) {
@@ -127,9 +118,6 @@ impl RunCount {
     }
 
     /// Greatest ρ of one run, its score included, so that releasing the best run is (`epsilon`, `delta`)-DP.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `epsilon` is finite and positive and `0 < delta < 1`.
     pub fn run_rho(&self, epsilon: f64, delta: f64) -> Result<f64> {
         check_positive("epsilon", epsilon)?;
         check_delta(delta)?;
@@ -165,9 +153,6 @@ fn mean_runs(shape: f64, gamma: f64) -> f64 {
 /// Greatest ε of an exponential mechanism with weights `exp(-ε·score/(2Δ))` within a budget.
 ///
 /// It is ε-DP and, because its privacy loss takes values in an interval of length ε, ε²/8-zCDP (Cesar & Rogers 2021).
-///
-/// # Errors
-/// As the conversions.
 pub fn exponential_epsilon(budget: &Budget) -> Result<f64> {
     let of_rho = |rho: f64| down((8.0 * rho).sqrt());
     Ok(match *budget {
@@ -180,9 +165,6 @@ pub fn exponential_epsilon(budget: &Budget) -> Result<f64> {
 }
 
 /// Greatest ε of a pure mechanism within a budget; under (ε, δ) its own ε.
-///
-/// # Errors
-/// As the conversions.
 pub fn pure_epsilon(budget: &Budget) -> Result<f64> {
     match *budget {
         Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => Ok(epsilon),

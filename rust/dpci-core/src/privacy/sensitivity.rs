@@ -35,9 +35,6 @@ pub struct DataBounds {
 
 impl DataBounds {
     /// Checked bounds.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `n` and `row_norm` are finite and positive and there is at least one parameter.
     pub fn new(n: f64, row_norm: f64, neighbors: Neighbors, params: usize) -> Result<Self> {
         check_positive("n_samples", n)?;
         check_positive("row_norm", row_norm)?;

@@ -227,9 +227,6 @@ impl Request {
     }
 
     /// The request of a name at a point.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for another name, [`Error::Length`] for half a doubled number and for a point without its map.
     pub fn new(name: &str, mut point: Vec<f64>) -> Result<Self> {
         if let Some(of) = name.strip_prefix(MOVED) {
             return Self::moved(of, &point);
@@ -374,10 +371,6 @@ pub trait Records: Debug + Sync {
     fn design(&self) -> Option<&Design<'_>>;
 
     /// One pass: the sums that are asked for; `weights` are for rows in memory alone, in place of their multiplicities.
-    ///
-    /// # Errors
-    /// [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`] for a point of another length; for [`Parts`] whatever stands in the
-    /// way of their sums.
     fn sums(
         &self,
         request: &Request,
@@ -432,9 +425,6 @@ impl Records for Design<'_> {
 }
 
 /// The rows in memory, for a computation that sums cannot serve.
-///
-/// # Errors
-/// [`Error::Unsupported`] for records in parts.
 pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a Design<'a>> {
     records.design().ok_or_else(|| {
         Error::Unsupported(format!(

@@ -25,9 +25,6 @@ pub enum Moved<'r> {
 
 impl<'r> Moved<'r> {
     /// Rows `Mᵀx` of all rows x with their intercepts; M is square and row-major.
-    ///
-    /// # Errors
-    /// Errors of [`Design::moved`].
     pub fn new(records: &'r dyn Records, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
         match records.design() {
             Some(design) => Ok(Self::Here(design.moved(map, exec)?)),
@@ -39,9 +36,6 @@ impl<'r> Moved<'r> {
     }
 
     /// Records with a norm between each of the radii and the next one; see [`design::Moved::counts`]. Not private.
-    ///
-    /// # Errors
-    /// Errors of [`Records::sums`].
     pub fn counts(&self, radii: &[f64], loss: &dyn Loss, exec: &Executor<'_>) -> Result<Vec<f64>> {
         let counts = match self {
             Self::Here(moved) => moved.counts(radii),
@@ -131,9 +125,6 @@ pub enum Round<'r> {
 
 impl Round<'_> {
     /// The rows moved once more, with the weights that they have, and without limits.
-    ///
-    /// # Errors
-    /// Errors of [`Design::moved_further`].
     pub fn moved_further(self, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
         Ok(match self {
             Self::Here { design, radius } => Self::Here {
@@ -166,9 +157,6 @@ impl Round<'_> {
     }
 
     /// Records with a gradient, and a Hessian, between each bound and the next one; see [`Design::counts_of_derivatives`]. Not private.
-    ///
-    /// # Errors
-    /// Errors of [`Records::sums`].
     pub fn counts_of_derivatives(
         &self,
         loss: &dyn Loss,

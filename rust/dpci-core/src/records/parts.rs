@@ -25,9 +25,6 @@ pub struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// The records that a first pass found, of `n_params` parameters, the intercept included. `evaluate` sums over them with
     /// [`part_sums`] and the key of that pass, and so checks every row of every pass against the same bounds.
-    ///
-    /// # Errors
-    /// [`Error::Empty`].
     pub fn new(
         first: &Sums,
         n_params: usize,
@@ -217,9 +214,6 @@ impl<'a> Part<'a> {
 
 /// The sums over one part of the records, whose rows are checked first; no rows have empty sums. A person counts as if it had no rows
 /// in other parts.
-///
-/// # Errors
-/// As [`Design::new`], [`Persons::new`], [`Design::weighted`] and [`Records::sums`].
 pub fn part_sums(
     keyed: &KeyedRequest,
     part: Part<'_>,

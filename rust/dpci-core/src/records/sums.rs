@@ -57,9 +57,6 @@ impl Sums {
     }
 
     /// Refuses sums over other rows than those of a first pass: their sensitivity is that of one set of records.
-    ///
-    /// # Errors
-    /// [`Error::RowsChanged`].
     pub fn check_same_rows(&self, first: &Self) -> Result<()> {
         if self.n_rows != first.n_rows {
             return Err(Error::RowsChanged(format!(
@@ -82,9 +79,6 @@ impl Sums {
     }
 
     /// Adds the sums over other records. Nothing is lost: docs/certificates.md, "Rows in parts".
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for sums of another request, and for more rows than can be counted.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if other.n_rows == 0 {
             return Ok(());
@@ -156,9 +150,6 @@ impl Sums {
     }
 
     /// The sums whose [`Sums::numbers`] these are.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for numbers that are none.
     pub fn from_numbers(
         n_rows: usize,
         n_records: usize,

@@ -45,9 +45,6 @@ pub trait LockstepProblem {
 
     /// Gradients of all problems at a point each; `points[j]` holds variable `j` of each. The points of a rough pass are away from the
     /// start by numbers that single precision holds.
-    ///
-    /// # Errors
-    /// Whatever the functions raise.
     fn gradients(&self, points: &[Lane], pass: Pass) -> Result<Vec<Lane>>;
 }
 
@@ -76,9 +73,6 @@ pub struct Start<'a> {
 }
 
 /// The certified minimum of each of the first `n_problems` problems, or the last point of one that stalled.
-///
-/// # Errors
-/// The problem's own errors.
 pub fn minimize_lockstep(
     problem: &impl LockstepProblem,
     n_problems: usize,

@@ -47,21 +47,12 @@ pub trait Problem {
     fn rounding(&self, point: &[f64]) -> f64;
 
     /// Value and gradient at a point.
-    ///
-    /// # Errors
-    /// Whatever the function raises; the solver stops.
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)>;
 
     /// Value, gradient and Hessian (row-major) at a point.
-    ///
-    /// # Errors
-    /// Whatever the function raises; the solver stops.
     fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)>;
 
     /// Value, gradient, and a positive definite matrix near the Hessian that is cheaper than it, where there is one.
-    ///
-    /// # Errors
-    /// Whatever the function raises; the solver stops.
     fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
         self.with_hessian(point)
     }
@@ -147,18 +138,11 @@ pub struct Stall {
 pub type Attempt = std::result::Result<Minimum, Stall>;
 
 /// Minimises `problem` from `start`.
-///
-/// # Errors
-/// [`Error::NotConverged`] also for a [`Stall`]; else as [`attempt`].
 pub fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Minimum> {
     attempt(problem, start, options)?.map_err(|stall| stall.error)
 }
 
 /// Minimises `problem` from `start`, as far as its rounding allows.
-///
-/// # Errors
-/// [`Error::NotConverged`] when a value is not finite; the problem's own errors; [`Error::OutOfRange`] for a tolerance or a radius that is not finite and positive;
-/// [`Error::Unsupported`] for a method that does not go with the radius.
 pub fn attempt(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Attempt> {
     check_options(problem.dim(), start, options)?;
     let dim = problem.dim();

@@ -51,9 +51,6 @@ pub struct FunctionalSpec {
 
 impl FunctionalSpec {
     /// Calibrates the noise.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Empty`], [`Error::Unsupported`] for combinations that are not offered.
     pub fn new(choices: FunctionalChoices) -> Result<Self> {
         let c = &choices;
         for (name, value) in [

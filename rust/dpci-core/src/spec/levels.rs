@@ -27,10 +27,6 @@ impl LevelsSpec {
     /// # Privacy
     /// Levels are kept independently. Of one level, k changes of its count cost `(k·ε₁, δ₁(1 + e^{ε₁} + … + e^{(k-1)ε₁}))`, and levels add
     /// up. A person with r rows makes the most of δ where all of them have one level, and those that replace them one level too.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a budget without δ, without columns or for more than 500, for persons without a greatest number of rows,
-    /// and where nothing of δ is left.
     pub fn new(n_columns: usize, budget: Budget, unit: Unit, neighbors: Neighbors) -> Result<Self> {
         let Budget::Approx { epsilon, delta } = budget else {
             return Err(Error::Unsupported(

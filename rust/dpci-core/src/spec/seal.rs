@@ -78,9 +78,6 @@ impl Seal {
     /// The lattice is `g = 2⁻ᵏ ≤ τ/√dim`. Two computations of one ideal vector lie at most 2τ apart; rounded to the lattice, at most
     /// `2√dim·τ/g + dim` steps in L1 and `2τ/g + √dim` in L2, which the noise hides: discrete Laplace for a pure cost, else discrete
     /// Gaussian (Canonne, Kamath & Steinke 2020).
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where lattice or noise have no representable scale.
     pub fn new(part: Part, dim: usize, distance: f64, cost: Cost) -> Result<Self> {
         let d = dim as f64;
         let lattice = lattice_below(distance / d.sqrt() / MARGIN);
@@ -109,9 +106,6 @@ impl Seal {
     }
 
     /// The distance τ at which the noise of [`Self::new`] has at most this standard deviation in each coordinate.
-    ///
-    /// # Errors
-    /// As [`approx_to_zcdp`].
     pub fn distance_for(std_dev: f64, dim: usize, cost: Cost) -> Result<f64> {
         // A scale of at most 3dim/ε, resp. 3√dim/√(2ρ), steps, rounded up to a whole one; a step is at most τ/√dim. A discrete Laplace
         // law has less variance than twice its squared scale.

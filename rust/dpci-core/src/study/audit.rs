@@ -61,16 +61,10 @@ pub trait Repeated: Sync {
     fn width(&self) -> usize;
 
     /// Releases once, and returns the numbers that came out.
-    ///
-    /// # Errors
-    /// As the release.
     fn once(&self, run: Run<'_>) -> Result<Vec<f64>>;
 }
 
 /// `n_runs` releases, one a row.
-///
-/// # Errors
-/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate(
     spec: &impl Repeated,
     design: &Design<'_>,
@@ -232,9 +226,6 @@ impl Repeated for TuningSpec {
 }
 
 /// `n_runs` times the same values through a seal, one a row.
-///
-/// # Errors
-/// The first error of a run that no data can cause; other runs that fail are rows of NaN.
 pub fn simulate_seals(
     seal: &Seal,
     values: &[f64],

@@ -17,10 +17,6 @@ use crate::{Error, Result};
 /// With `b = -∇(Σl + Λ‖θ‖²/2)(θ̃)`, g = l'x and `m = xᵀH⁻¹x` on D, `-ln(1 - l''m) + (‖g‖² + 2bᵀg)/2σ²` for members and
 /// `-ln(1 + l''m) + (‖g‖² - 2bᵀg)/2σ²` for others (`docs/per_instance.md`, "The exact loss"); of persons with their mean gradient g and
 /// the determinants of their Hessians.
-///
-/// # Errors
-/// [`Error::Length`], [`Error::Loss`], [`Error::Interrupted`]; [`Error::Unsupported`] for a member whose curvature exceeds that of
-/// the whole data set.
 pub fn ex_post_losses(
     model: &Model,
     n_public: f64,

@@ -55,10 +55,6 @@ impl Reference<'_> {
 }
 
 /// The mean length of the interval of each parameter over simulated releases of the reference's moments at its parameters.
-///
-/// # Errors
-/// [`Error::Length`] for matrices of another size, [`Error::Unsupported`] without moments, [`Error::NonFiniteRelease`] for values beyond
-/// the range of doubles, and as a fit's intervals.
 pub fn expected_lengths(spec: &Spec, reference: &Reference<'_>, level: f64) -> Result<Vec<f64>> {
     let dim = spec.n_params();
     for (name, values, expected) in [

@@ -125,9 +125,6 @@ pub(super) fn bounds(
 }
 
 /// The minimiser of the full-data risk without a ridge.
-///
-/// # Errors
-/// [`Error::Unsupported`] where there is none, as for classes that the columns separate.
 fn ordinary_coefficients(
     design: &Design<'static>,
     spec: &NewtonSpec,

@@ -109,9 +109,6 @@ struct Group<'g> {
 
 impl Study {
     /// Solves the full-data problems of every configuration.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for more than 255 configurations or one of another shape than the design, [`Error::NotConverged`].
     pub fn new(
         design: &Design<'_>,
         specs: &[impl Clone + Into<StudySpec>],
@@ -223,10 +220,6 @@ impl Study {
 
     /// Runs the replicates of a range: for each, the outcome of every configuration. With a level, moments are released and
     /// intervals computed; without, parameters alone.
-    ///
-    /// # Errors
-    /// The first error of a replicate; [`Error::Interrupted`]; [`Error::Unsupported`] for intervals where a target lies on the
-    /// sphere around the domain.
     pub fn run(
         &self,
         range: Range<u64>,

@@ -11,10 +11,6 @@ use crate::noise::SimulationGenerator;
 use crate::spec::{Spec, check_common, check_predictor};
 
 /// Mean of `loss` over the records at `n_runs` simulated models of each candidate, candidate by candidate.
-///
-/// # Errors
-/// As [`crate::mechanism::release_coefficients`]; [`crate::Error::Unsupported`] for candidates that [`crate::spec::TuningSpec::new`] would not compare,
-/// or a loss that is not declared for their predictors.
 pub fn simulate_losses(
     candidates: &[Spec],
     loss: &Arc<dyn Loss>,

@@ -72,10 +72,6 @@ impl BoundsSpec {
     /// # Privacy
     /// One record moves the rank error of a cell by at most 1, in all columns at once, and a person by at most as much as its rows do
     /// (docs/proofs/bounds.md).
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] without columns, for more than 500, and for persons without a greatest number of rows; as
-    /// [`PublicPoints::of_range`]; [`Error::Unsupported`] for a budget that cannot find bounds among so many records, too.
     pub fn new(
         columns: Vec<ColumnRange>,
         n_samples: usize,

@@ -25,10 +25,6 @@ pub(crate) struct PublicPoints {
 
 impl PublicPoints {
     /// Points in any order, each counted once, and atoms.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for fewer than two different points or more than 4,096, [`Error::OutOfRange`] for one that is not finite, or
-    /// whose distance from another is not.
     pub(crate) fn new(mut points: Vec<f64>, atoms: Vec<f64>) -> Result<Self> {
         if let Some(&value) = points.iter().chain(&atoms).find(|v| !v.is_finite()) {
             return Err(Error::OutOfRange {
@@ -59,9 +55,6 @@ impl PublicPoints {
 
     /// Points of a public range: equidistant ones for a column that fills it, and powers of √2 of its greater end on both sides of 0, for a
     /// column that is far smaller.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(crate) fn of_range(lower: f64, upper: f64, atoms: Vec<f64>) -> Result<Self> {
         let greatest = lower.abs().max(upper.abs());
         let width = upper - lower;
@@ -80,9 +73,6 @@ impl PublicPoints {
 
     /// Points for a column of which no range is public: powers of √2 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0. Values beyond the greatest count
     /// as the greatest.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(crate) fn unbounded(atoms: Vec<f64>) -> Result<Self> {
         let powers = POWERS.map(root_power);
         let points = powers.flat_map(|p| [-p, p]).chain([0.0]).collect();

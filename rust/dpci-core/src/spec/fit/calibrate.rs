@@ -199,9 +199,6 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
 }
 
 /// Rate of the noise where the shift alone pays for the Jacobian, too.
-///
-/// # Errors
-/// [`Error::RegularizationTooSmall`] below the λ that this takes.
 fn offset_rate(of: Bounded<'_>, shift: f64, epsilon: f64) -> Result<f64> {
     let (bounds, loss) = (of.bounds, &of.choices.loss);
     let least = bounds.offset_l2_strength(loss.slope_bound(), loss.curvature_slack(), epsilon);

@@ -104,9 +104,6 @@ pub(crate) fn greatest_mass(bounds: &DataBounds) -> f64 {
 }
 
 /// Refuses more records under add/remove than the rounding of sums was bounded for.
-///
-/// # Errors
-/// [`Error::TooManyRecords`].
 pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Result<()> {
     if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_public) {
         return Err(Error::TooManyRecords {

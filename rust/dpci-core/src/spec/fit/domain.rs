@@ -37,9 +37,6 @@ pub(crate) const ROUNDING_ROOM: f64 = 1e-9;
 
 impl Domain {
     /// The bounds for validated scalars.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the loss and the domain do not fit.
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
         if let Some(declared) = c.loss.predictor_bound()

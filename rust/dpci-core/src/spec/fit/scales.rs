@@ -23,9 +23,6 @@ const BUDGETS: RangeInclusive<f64> = 1e-60..=1e15;
 const GREATEST_RATIO: f64 = 1e12;
 
 /// Refuses public numbers out of all proportion.
-///
-/// # Errors
-/// [`Error::OutOfRange`].
 pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
     let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
     let scale = c.intercept.map(|s| ("intercept", s));
@@ -37,9 +34,6 @@ pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
 }
 
 /// Refuses a budget out of all proportion.
-///
-/// # Errors
-/// [`Error::OutOfRange`].
 pub(in crate::spec) fn check_budget(budget: Budget) -> Result<()> {
     let (name, value) = match budget {
         Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
@@ -54,9 +48,6 @@ pub(in crate::spec) fn check_budget(budget: Budget) -> Result<()> {
 }
 
 /// Refuses public bounds of columns, or of targets, by which numbers could not be moved and scaled: their middle and half their width.
-///
-/// # Errors
-/// [`Error::OutOfRange`].
 pub fn check_bounds(of_targets: bool, middle: f64, half: f64) -> Result<()> {
     let name = if of_targets {
         "target_bound"
@@ -75,9 +66,6 @@ pub fn check_bounds(of_targets: bool, middle: f64, half: f64) -> Result<()> {
 }
 
 /// Refuses a public size that is out of all proportion.
-///
-/// # Errors
-/// [`Error::OutOfRange`].
 pub(in crate::spec) fn check_size(name: &'static str, value: f64) -> Result<()> {
     if SIZES.contains(&value) {
         return Ok(());

@@ -146,9 +146,6 @@ impl<'a> Solvable<'a> {
     }
 
     /// Refuses parameters at which some data set may have no certified minimiser.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for sizes that a solver does not take, [`Error::IllConditioned`], [`Error::TooFewDigits`].
     pub(super) fn check(&self, tolerance: f64) -> Result<()> {
         let kinked = self.c.loss.kinked();
         let (rule, greatest) = if kinked {

@@ -25,10 +25,6 @@ pub struct Grid {
 
 impl Grid {
     /// A grid over rows of `n_columns` numbers, without the intercept, and a target.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] unless every column belongs to exactly one axis and every axis has levels of its width;
-    /// [`Error::OutOfRange`] for levels that are not finite, and for more cells than fit into memory.
     pub fn new(axes: Vec<Axis>, n_columns: usize, targets: Vec<f64>) -> Result<Self> {
         let mut seen = vec![0_u32; n_columns];
         let mut n_cells = Some(targets.len());

@@ -37,9 +37,6 @@ impl HistogramSpec {
     /// # Privacy
     /// A replaced record moves one count up and one down, by 1 each: L1 sensitivity 2, L2 sensitivity √2. One that is added or removed
     /// moves one count: 1 and 1. A person or a weighted record adds a convex combination of such changes and 0.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a budget whose noise has no finite scale.
     pub fn new(grid: Grid, budget: Budget, neighbors: Neighbors) -> Result<Self> {
         let changed = neighbors.changed_records();
         let (budget, seal) = budget.split_off_seal();

@@ -103,9 +103,6 @@ pub struct MomentMatrixSpec {
 
 impl MomentMatrixSpec {
     /// Calibrates the noise.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
         let c = &choices;
         if c.terms.n_samples == 0 || c.n_columns == 0 {

@@ -34,9 +34,6 @@ impl MomentMatrixSpec {
     /// # Privacy
     /// No record's term is longer than `cap·√(‖x‖² + ω²)`, of persons and weights neither, whose shares add up to at most 1. The cost does
     /// not depend on the cap, which is public or released.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub fn gradient_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<GradientNoise> {
         let (c, cost, dim) = (
             self.choices(),

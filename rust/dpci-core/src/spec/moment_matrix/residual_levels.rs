@@ -54,9 +54,6 @@ pub struct LevelCap {
 impl LevelCap {
     /// The cap is the level above the highest that is seen: by its own share, or as the lowest of four levels whose shares together exceed
     /// their noise. Without any no residual is cut off.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for noise of another family than [`MomentMatrixSpec::level_noise`] adds.
     pub fn new(shares: &[f64], noise: &str, scale: f64) -> Result<Self> {
         // Quantiles of one law and of the sum of four.
         let (tail, tail_together, std_dev) = match noise {
@@ -100,9 +97,6 @@ impl MomentMatrixSpec {
     /// # Privacy
     /// The shares of a record, of a person and of a weighted record are at least 0 and add up to at most 1. So two of them are at most 2
     /// apart in the L1 norm and √2 in the Euclidean one, and one is at most 1 from none.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub fn level_noise(&self) -> Result<LevelNoise> {
         let (c, cost) = (self.choices(), self.level_cost);
         let bounds = c.terms.bounds(1.0, LEVELS)?;

@@ -120,9 +120,6 @@ impl MomentMatrixSpec {
     ///
     /// # Privacy
     /// The cost does not depend on the cap, which is public or released.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub fn residual_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<ResidualNoise> {
         let (c, cost) = (self.choices(), self.residual_cost);
         let dim = plan.regressors.len();

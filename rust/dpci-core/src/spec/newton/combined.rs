@@ -94,9 +94,6 @@ impl NewtonSpec {
     }
 
     /// The edge of a released Hessian at the last point, where these are the bounds.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] for entries that are not finite; [`crate::Error::OutOfRange`] where the noise has no scale.
     pub fn last_edge(&self, bounds: NormBounds, hessian: &[f64]) -> Result<f64> {
         let dim = self.n_params();
         let noise = self.moments(bounds)?.hessian;
@@ -120,9 +117,6 @@ impl NewtonSpec {
     }
 
     /// How much the steps count whose gradients have this noise alone as their error. Post-processing.
-    ///
-    /// # Errors
-    /// [`crate::Error::OutOfRange`] where a noise or a seal has no scale in double precision.
     pub fn least_noise_weights(&self, bounds: NormBounds) -> Result<Vec<f64>> {
         if self.is_pure() {
             return Ok(vec![1.0]);

@@ -194,9 +194,6 @@ impl NormCounts {
 
 impl NewtonSpec {
     /// Divides the budget among the stages.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for losses without bounded slope and curvature that are not [`Continued`], or are under pure DP; [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(mut choices: NewtonChoices) -> Result<Self> {
         let continued = Continued::new(&choices.loss);
         let is_continued = continued.is_some();
@@ -348,10 +345,6 @@ impl NewtonSpec {
 
     /// Steps and seals of a release, where the radii of each round and at last, and the bounds on gradients and Hessians at each point, are
     /// these.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for another number of radii or points; [`Error::OutOfRange`] where a noise or a seal has no scale in double
-    /// precision.
     pub fn planned(&self, radii: &[f64], bounds: &[NormBounds]) -> Result<(Vec<Step>, Vec<Seal>)> {
         check_length("radii", self.rounds() + 1, radii.len())?;
         check_length("bounds", self.n_points(), bounds.len())?;
@@ -432,9 +425,6 @@ impl NewtonSpec {
 
     /// The law of the noise in the sum of the last gradients, of which each has this weight, and all noise behind the last step, by the
     /// steps and seals of a release.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for steps or seals of another release; errors of [`MatrixLaw::from_name`].
     pub fn step_noise(
         &self,
         steps: &[Step],
@@ -499,9 +489,6 @@ impl NewtonSpec {
     }
 
     /// The counts that choose the radius of a round, or (`round` = [`Self::rounds`]) the last one, of rows that are at most so long.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn radius(&self, round: usize, longest: f64) -> Result<NormCounts> {
         let greatest = if round == 0 {
             longest
@@ -518,9 +505,6 @@ impl NewtonSpec {
     }
 
     /// The counts that choose the bounds on gradients and on Hessians, of rows of this typical norm.
-    ///
-    /// # Errors
-    /// Errors of [`Self::radius`].
     pub(crate) fn norms(&self, typical: f64, step: usize) -> Result<[NormCounts; 2]> {
         let greatest = self.bounds_within(GREATEST_RADIUS * typical);
         // As far down from the usual slope, and from a hundredth of the greatest curvature, as those of other losses from the greatest ones.
@@ -594,9 +578,6 @@ impl NewtonSpec {
     }
 
     /// The noise of the second moments of rows of at most this norm.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn shape(&self, radius: f64) -> Result<Planned<MatrixNoise>> {
         let share = if self.is_pure() { pure::SHAPE } else { SHAPE };
         let (bounds, cost) = (self.bounds(radius)?, self.share(share));
@@ -618,9 +599,6 @@ impl NewtonSpec {
 
     /// The noise of the mean gradient, of which each record's is at most so long, at an earlier step or the last one. Round rows have been
     /// stretched by this at most.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn gradient(
         &self,
         greatest: f64,
@@ -652,9 +630,6 @@ impl NewtonSpec {
     }
 
     /// The noise of the mean Hessian at an earlier point, where those of records have these bounds.
-    ///
-    /// # Errors
-    /// Errors of [`Self::gradient`].
     pub(crate) fn hessian(&self, bounds: NormBounds, step: usize) -> Result<Planned<MatrixNoise>> {
         let cost = self.share(EARLIER_HESSIANS[step]);
         let noise = matrix_noise(&self.bounds(1.0)?, bounds.hessian, cost)?;
@@ -682,9 +657,6 @@ impl NewtonSpec {
     ///
     /// # Privacy
     /// One vector (αH, Σ): a record's part of it is at most `√((α·hessian)² + gradient⁴)` long.
-    ///
-    /// # Errors
-    /// Errors of [`Self::gradient`].
     pub(crate) fn moments(&self, greatest: NormBounds) -> Result<PlannedMoments> {
         let [hessian, gradient_cov] = if self.is_pure() {
             self.pure_moments(greatest)?

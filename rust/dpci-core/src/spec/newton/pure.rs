@@ -66,9 +66,6 @@ impl NewtonSpec {
 
     /// Whether noise hides the rarer class, by the predictor that the released share of the classes makes: it is then that of the least
     /// share. Post-processing.
-    ///
-    /// # Errors
-    /// Errors of the noise of the mean slope at 0.
     pub fn hides_class(&self, predictor: f64) -> Result<bool> {
         if !self.is_pure() || !self.has_null_slope() {
             return Ok(false);
@@ -78,9 +75,6 @@ impl NewtonSpec {
     }
 
     /// The noise of the mean slope at 0, which is at most 1/2 in size.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn null_slope(&self) -> Result<Planned<AnyLaw>> {
         let (bounds, cost) = (self.choices.terms.bounds(1.0, 1)?, self.share(NULL_SLOPE));
         let sensitivity = bounds.argmin(bounds.objective_shift(0.5), 1.0);
@@ -108,9 +102,6 @@ impl NewtonSpec {
     /// # Privacy
     /// A weighted row z has `w‖z‖ ≤ r` and `w‖z‖² ≤ r²`, which is all that the proof takes of rows of norm r. Losses whose curvature
     /// vanishes at the greatest slope do not pay for the Jacobian ([`Variant::Offset`]).
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] and others of [`Spec::new`], where the noise or the seal have no scale or a minimiser no certificate.
     pub(crate) fn perturbed(&self, radius: f64) -> Result<Spec> {
         let c = &self.choices;
         let (bounds, loss) = (self.bounds(radius)?, &c.loss);
@@ -159,9 +150,6 @@ impl NewtonSpec {
     }
 
     /// The ridge of the risk whose perturbed minimiser is the start of the last step, where rows weigh less beyond this radius.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] and others of [`Spec::new`], where the noise or the seal have no scale or a minimiser no certificate.
     pub fn ridge(&self, radius: f64) -> Result<f64> {
         Ok(self.perturbed(radius)?.l2_strength())
     }

@@ -26,9 +26,6 @@ pub struct Claim {
 
 impl Claim {
     /// The bounds of one record fixed beforehand, or of all records `simultaneous`ly, fail with at most this probability.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless the probability is at least 10⁻³⁰⁰, of which a quarter does not underflow, and below 1.
     pub fn new(
         failure_probability: f64,
         simultaneous: bool,

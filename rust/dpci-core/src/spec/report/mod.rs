@@ -43,10 +43,6 @@ impl ReportSpec {
     /// # Privacy
     /// Tight: the shares divide the squared ratios `(LR/σ)² : (LR/σ₂)² : (tR²)²/(2σ₃²)`, whose common scale is that of
     /// [`crate::privacy::ObjectiveProfile`]. Paper: each release at its share of ε and a third of δ, which add up.
-    ///
-    /// # Errors
-    /// As [`Spec::new`]; [`Error::Unsupported`] unless a Gaussian objective perturbation under add/remove without moments is asked
-    /// for; as [`check_shares`].
     pub fn new(choices: &Choices, shares: Option<[f64; 3]>) -> Result<Self> {
         check_supported(choices)?;
         let mut part = choices.clone();
@@ -143,9 +139,6 @@ impl ReportSpec {
     }
 
     /// Refuses the published bound on `xᵀH⁻¹x` where the ridge is below twice the radius of the Hessian's noise.
-    ///
-    /// # Errors
-    /// [`Error::RidgeBelowNoise`] with the least λ.
     pub fn check_claim(&self, claim: &Claim) -> Result<()> {
         let Some(radius) = self.radius(claim) else {
             return Ok(());
@@ -243,9 +236,6 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
 }
 
 /// Shares of the coefficients, the gradient and the Hessian, scaled to the sum 1.
-///
-/// # Errors
-/// [`Error::Unsupported`] unless each is at least 10⁻¹² and finite; [`Error::OutOfRange`] unless the sum is 1 but for rounding.
 pub fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
     if !shares
         .iter()

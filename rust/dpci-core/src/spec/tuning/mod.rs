@@ -80,10 +80,6 @@ pub(crate) enum Procedure {
 impl TuningSpec {
     /// Calibrates the models of the candidates and the choice among them; `loss` is the validation loss, and `validation_radius` stands
     /// for the radius of candidates without one when they are compared.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for candidates without a radius, candidates that differ in what the rows are checked against, and a
-    /// validation loss of unknown range; [`Error::Empty`] for fewer records than parts; as [`Spec::new`] and [`RunCount::new`].
     pub fn new(
         candidates: &[Choices],
         loss: Arc<dyn Loss>,
@@ -318,9 +314,6 @@ fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
 }
 
 /// Candidates may differ in their models only: the rows are checked once, and all models are compared on them.
-///
-/// # Errors
-/// [`Error::Unsupported`] for candidates that differ in anything else, or have add/remove neighbours.
 pub(crate) fn check_common<'a>(
     candidates: impl IntoIterator<Item = &'a Choices>,
     loss: &dyn Loss,

@@ -35,9 +35,6 @@ pub(crate) struct Score {
 
 impl Score {
     /// The mean of `loss` at predictors of `n_params` terms and size at most `row_norm · radius`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a loss without a known range there.
     pub(crate) fn new(
         loss: Arc<dyn Loss>,
         row_norm: f64,
@@ -88,9 +85,6 @@ impl Score {
 
     /// How far replacing one of `n` records can move the mean *as it is computed*: range/n, and twice a bound on the rounding of a
     /// mean, which does not fall with n.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the rounding would be a share of it that matters.
     pub(crate) fn sensitivity(&self, n: usize) -> Result<f64> {
         let exact = self.range / n as f64;
         // Each term is rounded by all additions that it passes; EPSILON is two unit roundoffs, which leaves room for second order.
@@ -119,9 +113,6 @@ pub(crate) fn check_predictor(loss: &dyn Loss, predictor: f64) -> Result<()> {
 }
 
 /// The lattice of the losses, and what their steps are divided by in the exponent.
-///
-/// # Errors
-/// [`Error::OutOfRange`] for an ε beyond the lattice.
 pub(crate) fn choice_lattice(epsilon: f64, sensitivity: f64) -> Result<(f64, u64)> {
     let lattice = lattice_below(sensitivity / SENSITIVITY_STEPS);
     // One step for the rounding of a loss and of its neighbour; quotients by a power of two are exact.

@@ -61,10 +61,6 @@ impl Center {
 
 impl Utility {
     /// The minimiser without noise at a λ.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a λ that is not finite and positive; [`Error::NotConverged`], [`Error::Loss`],
-    /// [`Error::Interrupted`].
     pub fn center(
         &self,
         l2_strength: f64,
@@ -116,9 +112,6 @@ impl Utility {
     }
 
     /// The shift m of the mean parameters under noise whose coordinates have this variance.
-    ///
-    /// # Errors
-    /// [`Error::Loss`], [`Error::Interrupted`].
     pub fn mean_shift(
         &self,
         center: &Center,
@@ -176,9 +169,6 @@ impl Utility {
     /// The variance over the noise is `ḡᵀCḡ + ½tr((ḠC)²) + ...` with the averaged gradient ḡ and Hessian Ḡ: the expansion of a
     /// function of normals in Hermite polynomials, whose terms are all positive and end below the variance, unlike those at a
     /// point.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for a shift of another length; [`Error::Loss`], [`Error::Interrupted`].
     pub fn smoothed(
         &self,
         center: &Center,

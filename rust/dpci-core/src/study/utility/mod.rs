@@ -87,10 +87,6 @@ struct Model {
 
 impl Utility {
     /// Takes the rows over.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a design of other bounds than the spec's; [`Error::Length`] of another shape;
-    /// [`Error::OutOfRange`] for more parameters than a matrix may have, and where all weights are 0.
     pub fn new(design: &Design<'_>, spec: &Spec) -> Result<Self> {
         check_design(spec, design)?;
         check_matrix_dim(spec.n_params())?;
@@ -128,9 +124,6 @@ impl Utility {
     }
 
     /// A draw of the coefficients' noise at scale 1: times the scale it is the noise of a fit with that seed (stream 0).
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] never: the law of a spec is valid.
     pub fn draw_noise(spec: &Spec, seed: u64, stream: u64) -> Result<Vec<f64>> {
         let dim = spec.n_params();
         let unit = spec.law().with_scale(1.0).on(dim)?;
@@ -166,9 +159,6 @@ impl Utility {
     }
 
     /// The measuring point at the spec's budget: the private parameters at this draw of the noise, or `params` in their place.
-    ///
-    /// # Errors
-    /// [`Error::NotConverged`], [`Error::Loss`], [`Error::Interrupted`], [`Error::Length`].
     pub fn anchor(
         &self,
         spec: &Spec,
@@ -227,9 +217,6 @@ impl Utility {
 
     /// `dθ/dε` at the measuring point, given the derivatives of the noise scale and of λ:
     /// `-K⁻¹(s'u/n + λ'θ)` for objective perturbation, `s'u` for output perturbation.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`].
     pub fn derivative(&self, anchor: &Anchor, scale_slope: f64, l2_slope: f64) -> Result<Vec<f64>> {
         let Some(model) = &anchor.model else {
             return Ok(anchor.noise.iter().map(|u| scale_slope * u).collect());

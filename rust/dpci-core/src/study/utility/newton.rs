@@ -22,9 +22,6 @@ const MAX_ITERATIONS: usize = 60;
 impl Utility {
     /// Parameters at the levels of noise and λ of other specs, the draw of the noise unchanged, after `n_steps` ≥ 1 Newton
     /// steps from the measuring point. Exact for output perturbation.
-    ///
-    /// # Errors
-    /// [`crate::Error::Loss`], [`crate::Error::Interrupted`], [`crate::Error::NotPositiveDefinite`].
     pub fn predict(
         &self,
         anchor: &Anchor,

@@ -120,9 +120,6 @@ impl Utility {
     }
 
     /// The mean of a metric over the records at each point.
-    ///
-    /// # Errors
-    /// [`crate::Error::Length`] for points of another length; [`crate::Error::Loss`], [`crate::Error::Interrupted`].
     pub fn means(
         &self,
         metric: Metric,
@@ -215,9 +212,6 @@ impl Utility {
     }
 
     /// Gradient and Hessian of the mean of a metric over the records.
-    ///
-    /// # Errors
-    /// As [`Self::means`].
     pub fn mean_derivatives(
         &self,
         metric: Metric,
