@@ -5,11 +5,11 @@
 
 use super::MatrixDraws;
 use super::noise_aware::NoisyMatrices;
-use crate::error::check;
+use crate::Result;
+use crate::error::{check, check_length};
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, vector};
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
-use crate::{Error, Result};
 
 /// Normal given Ω, the mixing variable of the noise, and W: covariance `W·(sampling + Ω·noise·noise)`.
 ///
@@ -38,13 +38,7 @@ impl ErrorLaw {
         perturbation: Perturbation,
     ) -> Result<Self> {
         for (name, matrix) in [("hessian", hessian), ("gradient_cov", gradient_cov)] {
-            if matrix.len() != dim * dim {
-                return Err(Error::Length {
-                    name,
-                    expected: dim * dim,
-                    got: matrix.len(),
-                });
-            }
+            check_length(name, dim * dim, matrix.len())?;
         }
         check_samples(n_samples)?;
         let factor = Cholesky::new(hessian, dim, "the released Hessian")?;
@@ -163,13 +157,7 @@ impl ErrorLaw {
     /// # Errors
     /// [`Error::Length`] for a contrast of another length.
     pub fn components(&self, contrast: &[f64]) -> Result<(f64, f64)> {
-        if contrast.len() != self.dim {
-            return Err(Error::Length {
-                name: "contrast",
-                expected: self.dim,
-                got: contrast.len(),
-            });
-        }
+        check_length("contrast", self.dim, contrast.len())?;
         let form = |matrix: &[f64]| -> f64 {
             let rows = matrix.chunks_exact(self.dim).zip(contrast);
             rows.map(|(row, c)| c * vector::dot(row, contrast)).sum()

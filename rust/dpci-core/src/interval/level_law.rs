@@ -5,9 +5,10 @@ use super::directions::{diagonal, rotate, rotate_back};
 use super::noise_aware::{Estimate, LEAST_SHARE, NoisyMatrices};
 use super::rare_columns::Gradients;
 use super::spectrum::{mean_of_positive, onto_simplex};
+use crate::Result;
+use crate::error::check_length;
 use crate::linalg::{Cholesky, Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{Law, LevelTotals, SimulationGenerator, Totals};
-use crate::{Error, Result};
 
 /// Standard deviation of the Hessian around that of independent columns, as a share of it.
 const DEPENDENCE: f64 = 0.5;
@@ -55,13 +56,7 @@ impl<'a> LevelLaw<'a> {
             return Ok(None);
         };
         let dim = gradients.params.len();
-        if levels.rows().dim() != dim {
-            return Err(Error::Length {
-                name: "rows with level totals",
-                expected: dim,
-                got: levels.rows().dim(),
-            });
-        }
+        check_length("rows with level totals", dim, levels.rows().dim())?;
         matrices.check(dim)?;
         let found = Independent::new(
             levels,

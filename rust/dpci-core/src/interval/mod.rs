@@ -43,8 +43,8 @@ pub use noise_aware::NoisyMatrices;
 pub use rare_columns::Gradients;
 pub use spread::ErrorShape;
 
-use crate::error::check;
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::{check, check_length};
 
 /// Refuses a confidence level outside the open unit interval.
 fn check_level(level: f64) -> Result<()> {
@@ -53,12 +53,6 @@ fn check_level(level: f64) -> Result<()> {
 
 /// Refuses an argument that does not pair with the variances `v`.
 fn check_lengths(name: &'static str, v: &[f64], argument: &[f64]) -> Result<()> {
-    if v.len() != argument.len() {
-        return Err(Error::Length {
-            name,
-            expected: v.len(),
-            got: argument.len(),
-        });
-    }
+    check_length(name, v.len(), argument.len())?;
     Ok(())
 }

@@ -6,10 +6,11 @@
 //! a Hessian that is too great. So errors are those of a lower bound of it near the limit, and the bounds on what the step leaves out are
 //! counted as errors: they do not decide. The length of the step decides, too, and chance in it is counted near its limit.
 
+use crate::Result;
+use crate::error::check_length;
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::MatrixLaw;
 use crate::privacy::Perturbation;
-use crate::{Error, Result};
 
 /// Least eigenvalue of the released Hessian that is believed, over the greatest, for rounding.
 const ROUNDING: f64 = 1e-9;
@@ -96,13 +97,7 @@ impl NewtonStep {
     /// The step from these parameters.
     pub fn new(fit: &Regularised<'_>) -> Result<Self> {
         let dim = fit.params.len();
-        if fit.hessian.len() != dim * dim {
-            return Err(Error::Length {
-                name: "hessian",
-                expected: dim * dim,
-                got: fit.hessian.len(),
-            });
-        }
+        check_length("hessian", dim * dim, fit.hessian.len())?;
         let lambda = fit.l2_strength;
         let noise = fit.noise.map_or(0.0, |law| law.isometric_std_dev(dim));
         let clear_at = fit.noise.map_or(0.0, least_clear);
@@ -230,13 +225,7 @@ impl NewtonStep {
     /// `released` is the covariance of the error of the released parameters, row-major.
     pub fn chance(&self, released: &[f64]) -> Result<Vec<f64>> {
         let dim = self.dim;
-        if released.len() != dim * dim {
-            return Err(Error::Length {
-                name: "released",
-                expected: dim * dim,
-                got: released.len(),
-            });
-        }
+        check_length("released", dim * dim, released.len())?;
         let mut covariance = vec![0.0; dim * dim];
         if self.predictors.is_empty() {
             return Ok(covariance);
@@ -307,13 +296,7 @@ impl NewtonStep {
 
     /// Why a contrast is not given, if it is not; `std_error`: that of the contrast of the unregularised parameters.
     pub fn obstacle(&self, contrast: &[f64], std_error: f64) -> Result<Option<Obstacle>> {
-        if contrast.len() != self.dim {
-            return Err(Error::Length {
-                name: "contrast",
-                expected: self.dim,
-                got: contrast.len(),
-            });
-        }
+        check_length("contrast", self.dim, contrast.len())?;
         let distance = vector::dot(contrast, &times(&self.hidden, contrast));
         let within = vector::norm(&times(&self.projection, contrast));
         // Written so that a NaN is an obstacle, here and below.

@@ -11,6 +11,7 @@ use super::level_law::LevelLaw;
 use super::little_curvature::Posterior;
 use super::rare_columns::{Gradients, shortfalls};
 use super::spectrum::{Eigenvalues, Spectrum};
+use crate::error::check_length;
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{LevelTotals, MatrixLaw, NoiseLaw};
 use crate::privacy::Perturbation;
@@ -228,13 +229,7 @@ impl NoisyMatrices<'_> {
             ("hessian", self.hessian),
             ("gradient_cov", self.gradient_cov),
         ] {
-            if matrix.len() != dim * dim {
-                return Err(Error::Length {
-                    name,
-                    expected: dim * dim,
-                    got: matrix.len(),
-                });
-            }
+            check_length(name, dim * dim, matrix.len())?;
             if !matrix.iter().all(|entry| entry.is_finite()) {
                 return Err(Error::NotPositiveDefinite("a released matrix"));
             }

@@ -18,6 +18,7 @@ use super::lanes::index;
 use super::number::Number;
 use super::packed::{LEFT, PackedBlock, RIGHT};
 use super::symmetric::mirror_lower;
+use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, matrix_chunks};
 use crate::{Error, Result};
 
@@ -347,13 +348,7 @@ pub fn weighted_gram(
             params: dim,
         });
     }
-    if rows.len() != weights.len() * dim {
-        return Err(Error::Length {
-            name: "weights",
-            expected: rows.len() / dim,
-            got: weights.len(),
-        });
-    }
+    check_length("weights", rows.len() / dim, weights.len())?;
     super::check_matrix_dim(dim)?;
     let chunks = matrix_chunks(weights.len(), dim);
     let partials = exec.map(chunks.len(), |c| {

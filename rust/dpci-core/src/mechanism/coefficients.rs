@@ -2,7 +2,9 @@
 
 use super::gate::Gate;
 use super::seal::Values;
+use crate::Result;
 use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
+use crate::error::check;
 use crate::exec::Executor;
 use crate::linalg::vector;
 use crate::objective::Objective;
@@ -10,7 +12,6 @@ use crate::privacy::Perturbation;
 use crate::records::Records;
 use crate::solver::{Method, Minimum, Options};
 use crate::spec::Spec;
-use crate::{Error, Result};
 
 /// Iterations after which a solver gives up.
 const MAX_ITERATIONS: usize = 2000;
@@ -55,13 +56,12 @@ pub(super) fn release_around<G: Gate>(
     });
     // The centre is what the rounded product is a multiple of; the difference is rounded once more.
     let rounding = 2.0 * f64::EPSILON * vector::norm_bound(centre);
-    if !(rounding < 0.5 * spec.tolerance()) {
-        return Err(Error::OutOfRange {
-            name: "the centre of the ridge",
-            rule: "such that its rounding is a small part of the seal",
-            value: vector::norm(centre),
-        });
-    }
+    check(
+        rounding < 0.5 * spec.tolerance(),
+        "the centre of the ridge",
+        "such that its rounding is a small part of the seal",
+        vector::norm(centre),
+    )?;
     let linear = (linear.as_deref(), rounding);
     release_minimiser(spec, records, exec, gate, &noise, linear)
 }

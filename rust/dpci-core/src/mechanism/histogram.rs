@@ -6,7 +6,7 @@ use super::row_facts::check_records;
 use super::seal::{Sealed, Values};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
-use crate::error::check_length;
+use crate::error::{check_length, check_positive};
 use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::loss::Loss;
 use crate::noise::{Law, NoiseGenerator};
@@ -99,13 +99,7 @@ pub fn fit_histogram(
     regression: &CellRegression<'_>,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    if !(regression.l2_strength > 0.0 && regression.l2_strength.is_finite()) {
-        return Err(Error::OutOfRange {
-            name: "l2_strength",
-            rule: "finite and > 0",
-            value: regression.l2_strength,
-        });
-    }
+    check_positive("l2_strength", regression.l2_strength)?;
     let n_columns = grid.n_columns();
     let n_params = n_columns + usize::from(regression.intercept.is_some());
     let (mut rows, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! Facts that a calibration assumes about the rows, and the refusal of other rows.
 
+use crate::error::check_length;
 use crate::loss::Targets;
 use crate::privacy::Neighbors;
 use crate::records::Records;
@@ -34,13 +35,7 @@ pub(super) struct RowFacts {
 
 /// Refuses rows for which the assumptions do not hold.
 pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> {
-    if records.n_params() != facts.n_params {
-        return Err(Error::Length {
-            name: "each row of X",
-            expected: facts.n_params,
-            got: records.n_params(),
-        });
-    }
+    check_length("each row of X", facts.n_params, records.n_params())?;
     let terms = &facts.terms;
     check_records(records, terms.unit, terms.weight_bound())?;
     let bounds = records.bounds();
@@ -61,12 +56,8 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             got: records.n_rows(),
         });
     }
-    if terms.neighbors == Neighbors::ReplaceOne && records.n_records() != terms.n_samples {
-        return Err(Error::Length {
-            name: "X",
-            expected: terms.n_samples,
-            got: records.n_records(),
-        });
+    if terms.neighbors == Neighbors::ReplaceOne {
+        check_length("X", terms.n_samples, records.n_records())?;
     }
     Ok(())
 }

@@ -5,11 +5,12 @@ use std::ops::Range;
 use super::Sums;
 use super::pass::Pass;
 use super::person_moments::gradient_squares;
+use crate::Result;
 use crate::design::Persons;
+use crate::error::check_length;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::loss::{SeveralBatch, pairs};
-use crate::{Error, Result};
 
 /// Matrices that [`Pass::several`] sums beside value and gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,13 +198,7 @@ pub(crate) fn assembled(
         Err(grams) => grams,
     };
     let expected = pairs(n_predictors).count();
-    if grams.len() != expected {
-        return Err(Error::Length {
-            name: "the blocks of a matrix",
-            expected,
-            got: grams.len(),
-        });
-    }
+    check_length("the blocks of a matrix", expected, grams.len())?;
     let width = grams.first().map_or(0, GramAccumulator::dim);
     let dim = n_predictors * width;
     let mut out = vec![0.0; dim * dim];

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::error::check;
 use crate::{Error, Result};
 
 /// Equidistant parts of a public range.
@@ -43,13 +44,12 @@ impl PublicPoints {
             )));
         }
         let width = points[points.len() - 1] - points[0];
-        if !width.is_finite() {
-            return Err(Error::OutOfRange {
-                name: "the width of a public range",
-                rule: "finite",
-                value: width,
-            });
-        }
+        check(
+            width.is_finite(),
+            "the width of a public range",
+            "finite",
+            width,
+        )?;
         Ok(Self { points, atoms })
     }
 

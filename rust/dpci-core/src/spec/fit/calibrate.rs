@@ -6,6 +6,7 @@ use super::Spec;
 use super::choices::{Choices, Moments, NoiseKind, Variant};
 use super::domain::Bounded;
 use super::shares::shares;
+use crate::error::check;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation, Slopes};
 use crate::row_domain::Blocks;
@@ -48,13 +49,12 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     };
     let all = total.value();
     // Squares of the ratios over- or underflow at budgets that no one can want.
-    if !all.is_normal() {
-        return Err(Error::OutOfRange {
-            name: "budget",
-            rule: "such that the noise has a finite scale in double precision",
-            value: all,
-        });
-    }
+    check(
+        all.is_normal(),
+        "budget",
+        "such that the noise has a finite scale in double precision",
+        all,
+    )?;
     let Some(split) = split else {
         let reserved = all * c.reserve;
         return Ok(Costs {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::check_positive;
 use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
@@ -144,13 +145,7 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     let optional = [strength, scale, radius].into_iter().flatten();
     c.rows.check_columns(c.n_columns)?;
     for (name, value) in [("row_norm", c.rows.norm())].into_iter().chain(optional) {
-        if !(value > 0.0) || !value.is_finite() {
-            return Err(Error::OutOfRange {
-                name,
-                rule: "finite and > 0",
-                value,
-            });
-        }
+        check_positive(name, value)?;
     }
     let params = c.n_params();
     if c.moments != Moments::None {

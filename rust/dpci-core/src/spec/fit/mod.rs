@@ -35,6 +35,7 @@ use scales::check_sizes;
 use solvable::Solvable;
 
 use super::{Query, Seal, Step};
+use crate::error::check;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Calibration, Cost, DataBounds};
 use crate::row_domain::row_norm_bound;
@@ -150,13 +151,12 @@ impl Spec {
             spec.coefficients.sensitivity,
             spec.coefficients.scale,
         ];
-        if !scales.iter().all(|v| v.is_normal()) {
-            return Err(Error::OutOfRange {
-                name: "l2_strength",
-                rule: "such that the noise has a finite scale in double precision",
-                value: spec.choices.l2_strength,
-            });
-        }
+        check(
+            scales.iter().all(|v| v.is_normal()),
+            "l2_strength",
+            "such that the noise has a finite scale in double precision",
+            spec.choices.l2_strength,
+        )?;
         // What public values rule out is refused before anything is paid.
         Solvable::new(spec.bounded(), &spec.law).check(spec.tolerance())?;
         spec.check_moment_noise()?;

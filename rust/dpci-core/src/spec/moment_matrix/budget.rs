@@ -1,8 +1,9 @@
 //! Budgets of a moment matrix: those of all releases, and Gaussian differential privacy, which its noise has exactly.
 
+use crate::Result;
+use crate::error::check;
 use crate::privacy::{Budget, Cost, SEAL_SHARE, gaussian_mu, unsealed};
 use crate::spec::fit::share_seal;
-use crate::{Error, Result};
 
 /// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
 /// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
@@ -31,13 +32,12 @@ impl MatrixBudget {
                 Ok((cost_of(rest)?, share_seal(seal, seals)))
             }
             Self::Gaussian { mu } => {
-                if !GDP_BUDGETS.contains(&mu) {
-                    return Err(Error::OutOfRange {
-                        name: "mu",
-                        rule: "at least 1e-30 and at most 1e8",
-                        value: mu,
-                    });
-                }
+                check(
+                    GDP_BUDGETS.contains(&mu),
+                    "mu",
+                    "at least 1e-30 and at most 1e8",
+                    mu,
+                )?;
                 let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
                 let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
                 Ok((

@@ -1,13 +1,14 @@
 //! One step of Newton's method from the coefficients that a released moment matrix gives: the noise of the gradient.
 
 use super::{MomentMatrixSpec, ResidualPlan};
+use crate::Result;
+use crate::error::check;
 use crate::loss::gradient_rounding;
 use crate::noise::{Law, NoiseLaw};
 use crate::privacy::{Cost, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
 use crate::spec::fit::sum_rounding;
 use crate::spec::{Part, Query, Seal, Step};
-use crate::{Error, Result};
 
 /// The squared residual of a record, over the cap, has this part of the greatest norm of its regressors: it lengthens the whole by 3%.
 const SQUARE_RATIO: f64 = 0.25;
@@ -52,13 +53,12 @@ impl MomentMatrixSpec {
             let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
             NoiseLaw::Gaussian { std_dev }
         };
-        if !law.scale().is_normal() {
-            return Err(Error::OutOfRange {
-                name: "budget",
-                rule: "such that the noise has a finite scale in double precision",
-                value: cost.value(),
-            });
-        }
+        check(
+            law.scale().is_normal(),
+            "budget",
+            "such that the noise has a finite scale in double precision",
+            cost.value(),
+        )?;
         // Sums are those of whole rows, with their rounding.
         let reach = self.row_norm().max(norm);
         let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * greatest * reach;

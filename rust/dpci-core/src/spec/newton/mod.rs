@@ -16,7 +16,7 @@ use super::fit::{check_budget, check_size, matrix_seal, share_seal, sum_rounding
 use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, sealed_std_dev, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
-use crate::error::check_length;
+use crate::error::{check_length, check_positive};
 use crate::interval::{CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
@@ -209,13 +209,7 @@ impl NewtonSpec {
         }
         c.rows.check_columns(c.n_columns)?;
         let length = c.rows.norm();
-        if !(length > 0.0 && length.is_finite()) {
-            return Err(Error::OutOfRange {
-                name: "row_norm",
-                rule: "finite and > 0",
-                value: length,
-            });
-        }
+        check_positive("row_norm", length)?;
         check_size("row_norm", length)?;
         check_budget(c.budget)?;
         let loss = &c.loss;

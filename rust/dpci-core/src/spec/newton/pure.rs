@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use super::{NewtonSpec, NormBounds, Planned};
+use crate::Result;
+use crate::error::check;
 use crate::loss::gradient_rounding;
 use crate::noise::{AnyLaw, MatrixLaw};
 use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
@@ -15,7 +17,6 @@ use crate::spec::functional::{independent, noise_of};
 use crate::spec::{
     Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant,
 };
-use crate::{Error, Result};
 
 /// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
 pub(super) const ROUNDS: usize = 2;
@@ -186,13 +187,12 @@ impl NewtonSpec {
         let sensitivity = rows.nuclear(loss.sup_weighted_sum(weight, f64::INFINITY));
         let rate = laplace_rate(sensitivity, cost.value())?;
         let rates = [weight * rate, rate];
-        if !rates.iter().all(|rate| rate.recip().is_normal()) {
-            return Err(Error::OutOfRange {
-                name: "budget",
-                rule: "such that the noise has a finite scale in double precision",
-                value: cost.value(),
-            });
-        }
+        check(
+            rates.iter().all(|rate| rate.recip().is_normal()),
+            "budget",
+            "such that the noise has a finite scale in double precision",
+            cost.value(),
+        )?;
         Ok(rates.map(|rate| MatrixNoise {
             law: MatrixLaw::MatrixLaplace { rate },
             sensitivity,

@@ -1,7 +1,8 @@
 //! Claims about bounds on the privacy losses of records.
 
+use crate::Result;
+use crate::error::check;
 use crate::privacy::reach;
-use crate::{Error, Result};
 
 /// Quantiles are raised by this much for the noise of the seals, which has a hundredth of the standard deviation of the mechanism's at
 /// most: together with it 10⁻⁴ more variance.
@@ -31,13 +32,12 @@ impl Claim {
         simultaneous: bool,
         hessian_bound: HessianBound,
     ) -> Result<Self> {
-        if !(1e-300..1.0).contains(&failure_probability) {
-            return Err(Error::OutOfRange {
-                name: "failure_probability",
-                rule: "at least 1e-300 and < 1",
-                value: failure_probability,
-            });
-        }
+        check(
+            (1e-300..1.0).contains(&failure_probability),
+            "failure_probability",
+            "at least 1e-300 and < 1",
+            failure_probability,
+        )?;
         Ok(Self {
             failure_probability,
             simultaneous,
@@ -74,13 +74,12 @@ impl Claim {
 
 /// Refuses a bound on the rows whose square could vanish in underflow, which would hide a loss, or overflow.
 pub(crate) fn check_row_norm(row_norm: f64) -> Result<()> {
-    if !(1e-100..=1e100).contains(&row_norm) {
-        return Err(Error::OutOfRange {
-            name: "row_norm of a per-instance report",
-            rule: "at least 1e-100 and at most 1e100",
-            value: row_norm,
-        });
-    }
+    check(
+        (1e-100..=1e100).contains(&row_norm),
+        "row_norm of a per-instance report",
+        "at least 1e-100 and at most 1e100",
+        row_norm,
+    )?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ pub use claim::{Claim, HessianBound};
 
 use super::fit::share_seal;
 use super::{Choices, Moments, NoiseKind, Part, Query, Seal, Spec, Step};
+use crate::error::check;
 use crate::linalg::check_matrix_dim;
 use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::noise::{Family, symmetric};
@@ -247,13 +248,12 @@ pub fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
         )));
     }
     let sum: f64 = shares.iter().sum();
-    if !((sum - 1.0).abs() <= SHARE_ROUNDING) {
-        return Err(Error::OutOfRange {
-            name: "the sum of shares",
-            rule: "1",
-            value: sum,
-        });
-    }
+    check(
+        (sum - 1.0).abs() <= SHARE_ROUNDING,
+        "the sum of shares",
+        "1",
+        sum,
+    )?;
     Ok(shares.map(|share| share / sum))
 }
 
