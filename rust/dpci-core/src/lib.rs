@@ -46,6 +46,25 @@ macro_rules! named {
     };
 }
 
+/// Getters of what nothing outside may change: fields, or fields of these, by value or by reference.
+macro_rules! getters {
+    () => {};
+    ($(#[$about:meta])* $vis:vis $name:ident: &$Type:ty = $($field:ident).+; $($rest:tt)*) => {
+        $(#[$about])*
+        $vis fn $name(&self) -> &$Type {
+            &self.$($field).+
+        }
+        getters! { $($rest)* }
+    };
+    ($(#[$about:meta])* $vis:vis $name:ident: $Type:ty = $($field:ident).+; $($rest:tt)*) => {
+        $(#[$about])*
+        $vis fn $name(&self) -> $Type {
+            self.$($field).+
+        }
+        getters! { $($rest)* }
+    };
+}
+
 // Each twice and not by a macro, through which rustfmt would not find the files.
 #[cfg(not(feature = "internals"))]
 mod bugs;

@@ -173,19 +173,13 @@ impl Blocks {
         self.members.len()
     }
 
-    /// `a_b` of each block.
-    pub fn bounds(&self) -> &[f64] {
-        &self.bounds
-    }
-
-    /// The block of each coordinate.
-    pub fn members(&self) -> &[usize] {
-        &self.members
-    }
-
-    /// Number of coordinates of each block.
-    pub fn sizes(&self) -> &[usize] {
-        &self.sizes
+    getters! {
+        /// `a_b` of each block.
+        pub bounds: &[f64] = bounds;
+        /// The block of each coordinate.
+        pub members: &[usize] = members;
+        /// Number of coordinates of each block.
+        pub sizes: &[usize] = sizes;
     }
 
     /// `√(Σ a_b²)`, the greatest Euclidean norm, rounded up: that of a block is at most its sum of absolute values.

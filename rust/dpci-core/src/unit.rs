@@ -66,6 +66,18 @@ impl Unit {
         (share, kept)
     }
 
+    /// The greatest number of rows of a unit that count, which `what` of persons needs.
+    pub(crate) fn most_rows(self, what: &str) -> Result<f64> {
+        match self {
+            Self::Row => Ok(1.0),
+            Self::Person { max_rows } => max_rows.map(f64::from).ok_or_else(|| {
+                Error::Unsupported(format!(
+                    "{what} for persons need the greatest number of rows that count: give max_rows"
+                ))
+            }),
+        }
+    }
+
     /// Whether one row of a unit counts: its gradients lie along one line, whatever the parameters, or between fixed vectors where the loss
     /// has several linear predictors.
     pub fn is_single(self) -> bool {

@@ -308,9 +308,15 @@ impl<'a> Design<'a> {
         self.targets.len()
     }
 
-    /// Number of records that the rows stand for.
-    pub fn n_records(&self) -> usize {
-        self.n_records
+    getters! {
+        /// Number of records that the rows stand for.
+        pub n_records: usize = n_records;
+        /// The public bounds that the rows were checked against.
+        pub bounds: &RowBounds = bounds;
+        /// The rows as they are stored.
+        pub rows: &Rows<'a> = rows;
+        /// The constant appended to each row.
+        pub intercept: Option<f64> = intercept;
     }
 
     /// How many records each row stands for; `None`: one.
@@ -321,21 +327,6 @@ impl<'a> Design<'a> {
     /// Number of parameters, the intercept included.
     pub fn n_params(&self) -> usize {
         self.rows.n_columns() + usize::from(self.intercept.is_some())
-    }
-
-    /// The public bounds that the rows were checked against.
-    pub fn bounds(&self) -> &RowBounds {
-        &self.bounds
-    }
-
-    /// The rows as they are stored.
-    pub fn rows(&self) -> &Rows<'a> {
-        &self.rows
-    }
-
-    /// The constant appended to each row.
-    pub fn intercept(&self) -> Option<f64> {
-        self.intercept
     }
 
     /// Targets of a range of rows.

@@ -117,9 +117,17 @@ impl Persons {
         })
     }
 
-    /// Whose privacy counts, and by which rule rows do.
-    pub fn unit(&self) -> Unit {
-        self.unit
+    getters! {
+        /// Whose privacy counts, and by which rule rows do.
+        pub unit: Unit = unit;
+        /// The person of each row of the table.
+        pub owners: &[u32] = owners;
+        /// How many rows of each person count.
+        pub kept: &[usize] = kept;
+        /// Whether all rows count and lie in the table person by person.
+        pub in_order: bool = in_order;
+        /// How much each row counts.
+        pub shares: &[f64] = shares;
     }
 
     /// Number of persons.
@@ -130,21 +138,6 @@ impl Persons {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The person of each row of the table.
-    pub fn owners(&self) -> &[u32] {
-        &self.owners
-    }
-
-    /// How many rows of each person count.
-    pub fn kept(&self) -> &[usize] {
-        &self.kept
-    }
-
-    /// Whether all rows count and lie in the table person by person.
-    pub fn in_order(&self) -> bool {
-        self.in_order
     }
 
     /// The rows of a person that count.
@@ -169,11 +162,6 @@ impl Persons {
             }
         }
         Grouped { rows, starts }
-    }
-
-    /// How much each row counts.
-    pub fn shares(&self) -> &[f64] {
-        &self.shares
     }
 
     /// Some of the persons: their rows that count, person by person, and whose these are.

@@ -105,30 +105,21 @@ impl ErrorLaw {
         }
     }
 
-    /// Covariance of the sampling error; noise in the matrices can make it indefinite.
-    pub fn sampling(&self) -> &[f64] {
-        &self.sampling
+    getters! {
+        /// Covariance of the sampling error; noise in the matrices can make it indefinite.
+        pub sampling: &[f64] = sampling;
+        /// Multiplier of the coefficients' noise: a symmetric matrix, or for the last of several steps what each coordinate of the noise adds to
+        /// each parameter, by rows.
+        pub noise: &[f64] = noise;
+        /// Factor by which simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
+        pub factor: f64 = factor;
+        /// Shape of the gamma law of W; infinite if W is 1.
+        pub shape: f64 = shape;
     }
 
     /// A covariance that the sampling error has at least along every contrast; `None` for matrices that are taken as they are.
     pub fn least_sampling(&self) -> Option<&[f64]> {
         self.least_sampling.as_deref()
-    }
-
-    /// Multiplier of the coefficients' noise: a symmetric matrix, or for the last of several steps what each coordinate of the noise adds to
-    /// each parameter, by rows.
-    pub fn noise(&self) -> &[f64] {
-        &self.noise
-    }
-
-    /// Factor by which simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
-    pub fn factor(&self) -> f64 {
-        self.factor
-    }
-
-    /// Shape of the gamma law of W; infinite if W is 1.
-    pub fn shape(&self) -> f64 {
-        self.shape
     }
 
     /// For the contrast `cᵀθ`: the sampling variance, and the multipliers of the noise as [`super::half_widths`] takes them for this law.

@@ -109,29 +109,20 @@ impl Layout {
         })
     }
 
-    /// Columns of the numbers.
-    pub fn numbers(&self) -> &[usize] {
-        &self.numbers
-    }
-
-    /// Categories.
-    pub fn categories(&self) -> &[Category] {
-        &self.categories
-    }
-
-    /// Numbers and categories in the order of their columns.
-    pub fn order(&self) -> &[Field] {
-        &self.order
+    getters! {
+        /// Columns of the numbers.
+        pub numbers: &[usize] = numbers;
+        /// Categories.
+        pub categories: &[Category] = categories;
+        /// Numbers and categories in the order of their columns.
+        pub order: &[Field] = order;
+        /// Number of columns.
+        pub n_columns: usize = n_columns;
     }
 
     /// Place of code 0 of a category in a table.
     pub(super) fn start(&self, category: usize) -> usize {
         self.starts[category]
-    }
-
-    /// Number of columns.
-    pub fn n_columns(&self) -> usize {
-        self.n_columns
     }
 
     /// The length of a table: all codes of all categories.

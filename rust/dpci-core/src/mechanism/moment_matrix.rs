@@ -6,11 +6,10 @@ use crate::Result;
 use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
-use crate::noise::{Law, NoiseGenerator};
+use crate::noise::{AnyLaw, Law, NoiseGenerator, NoiseLaw};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{
-    GradientNoise, LevelCap, LevelNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step,
-    clear_of_noise,
+    LevelCap, MatrixNoise, MomentMatrixSpec, Planned, ResidualPlan, Seal, Step, clear_of_noise,
 };
 
 /// A released moment matrix.
@@ -32,7 +31,7 @@ pub struct ResidualMoments {
     /// The mean of `r² xxᵀ`, x the regressors.
     pub moments: Sealed,
     /// Its noise.
-    pub noise: ResidualNoise,
+    pub noise: Planned<MatrixNoise>,
 }
 
 /// The released gradient of one regression at the coefficients that the matrix gives.
@@ -56,9 +55,9 @@ pub struct PlannedGradient {
     /// ω.
     pub square_weight: f64,
     /// The noise of the levels.
-    pub level_noise: LevelNoise,
+    pub level_noise: Planned<AnyLaw>,
     /// The noise of the gradient.
-    pub noise: GradientNoise,
+    pub noise: Planned<NoiseLaw>,
 }
 
 impl PlannedGradient {
@@ -67,7 +66,7 @@ impl PlannedGradient {
         spec: &MomentMatrixSpec,
         plan: &ResidualPlan,
         place: Place,
-        level_noise: LevelNoise,
+        level_noise: Planned<AnyLaw>,
         levels: &[f64],
     ) -> Result<Self> {
         let step = &level_noise.step;
@@ -191,7 +190,7 @@ fn release_residual_moments(
     let moments = principal(&whole, params, &plan.regressors);
     let moments = noisy(
         moments,
-        &noise.noise.law.on(plan.regressors.len())?,
+        &noise.law.law.on(plan.regressors.len())?,
         generator,
     )?;
     let moments = noise.seal.release_symmetric(&moments, generator)?;
@@ -256,7 +255,7 @@ fn release_gradient(
 #[derive(Debug, Clone)]
 pub struct PlannedSteps {
     /// Where residuals would be taken, and the noise of their moments.
-    pub residuals: Vec<(Vec<f64>, ResidualNoise)>,
+    pub residuals: Vec<(Vec<f64>, Planned<MatrixNoise>)>,
     /// Where gradients would be taken.
     pub gradients: Vec<PlannedGradient>,
 }

@@ -56,19 +56,13 @@ impl RunCount {
         })
     }
 
-    /// η.
-    pub fn shape(&self) -> f64 {
-        self.shape
-    }
-
-    /// γ.
-    pub fn gamma(&self) -> f64 {
-        self.gamma
-    }
-
-    /// The greatest number of runs.
-    pub fn greatest(&self) -> usize {
-        self.greatest
+    getters! {
+        /// η.
+        pub shape: f64 = shape;
+        /// γ.
+        pub gamma: f64 = gamma;
+        /// The greatest number of runs.
+        pub greatest: usize = greatest;
     }
 
     /// Mean before conditioning, which is never below the mean after it.

@@ -41,19 +41,13 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Number of rows.
-    pub fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-
-    /// Number of records of parts: of rows, or of the persons of each part.
-    pub fn n_records(&self) -> usize {
-        self.n_records
-    }
-
-    /// A number that all rows together and the key of their requests determine, in whatever parts and order.
-    pub fn fingerprint(&self) -> u128 {
-        self.fingerprint
+    getters! {
+        /// Number of rows.
+        pub n_rows: usize = n_rows;
+        /// Number of records of parts: of rows, or of the persons of each part.
+        pub n_records: usize = n_records;
+        /// A number that all rows together and the key of their requests determine, in whatever parts and order.
+        pub fingerprint: u128 = fingerprint;
     }
 
     /// Refuses sums over other rows than those of a first pass: their sensitivity is that of one set of records.

@@ -3,15 +3,18 @@
 //! Zhang, Zhang, Xiao, Yang & Winslett 2012, "Functional mechanism: regression analysis under differential privacy";
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
-use super::fit::{share_seal, unit_mean_rounding};
-use super::{Part, Query, Seal, Step, Terms};
-use crate::loss::{hessian_rounding, second_moment_rounding};
+use super::fit::{share_seal, sum_rounding, unit_mean_rounding};
+use super::moment_matrix::cost_of;
+use super::step::check_scale;
+use super::{Part, Planned, Query, Seal, Step, Terms};
+use crate::Result;
+use crate::error::{check, check_non_negative, check_positive};
+use crate::loss::{gradient_rounding, hessian_rounding, second_moment_rounding};
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
-    Budget, Calibration, Cost, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
+    Budget, Calibration, Cost, DataBounds, Polynomial, gaussian_std_dev, laplace_rate,
 };
 use crate::row_domain::row_norm_bound;
-use crate::{Error, Result};
 
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
 const MAX_PARAMS: usize = 4096;
@@ -53,38 +56,26 @@ impl FunctionalSpec {
     /// Calibrates the noise.
     pub fn new(choices: FunctionalChoices) -> Result<Self> {
         let c = &choices;
-        for (name, value) in [
-            ("row_norm", c.row_norm),
-            ("intercept", c.intercept.unwrap_or(1.0)),
-        ] {
-            if !(value > 0.0 && value.is_finite()) {
-                return out_of_range(name, "finite and > 0", value);
-            }
-        }
-        if !(c.l2_strength >= 0.0 && c.l2_strength.is_finite()) {
-            return out_of_range("l2_strength", "finite and >= 0", c.l2_strength);
-        }
+        check_positive("row_norm", c.row_norm)?;
+        check_positive("intercept", c.intercept.unwrap_or(1.0))?;
+        check_non_negative("l2_strength", c.l2_strength)?;
         let n_params = c.n_columns + usize::from(c.intercept.is_some());
-        if c.terms.n_samples == 0 || n_params == 0 {
-            return Err(Error::Empty {
-                rows: c.terms.n_samples,
-                params: n_params,
-            });
-        }
-        if n_params > MAX_PARAMS {
-            let name = "the number of parameters of the functional mechanism";
-            return out_of_range(name, "at most 4096", n_params as f64);
-        }
+        c.terms.check_any(n_params)?;
+        let name = "the number of parameters of the functional mechanism";
+        check(
+            n_params <= MAX_PARAMS,
+            name,
+            "at most 4096",
+            n_params as f64,
+        )?;
         let row_norm = row_norm_bound(c.row_norm, c.intercept);
         let (rest, seal) = c.budget.split_off_seal();
-        let step = calibrated(c, rest, n_params)?;
+        let (law, step) = calibrated(c, rest, n_params)?;
         // Extreme bounds leave no representable scale.
         let units = units(c, row_norm);
-        if !units.iter().all(|unit| (unit * step.scale).is_normal()) {
-            let rule = "such that the noise has a finite scale in double precision";
-            return out_of_range("row_norm", rule, c.row_norm);
-        }
-        let law = independent(step.cost, n_noises(c, n_params), step.scale)?;
+        let normal = units.iter().all(|unit| (unit * step.scale).is_normal());
+        let rule = "such that the noise has a finite scale in double precision";
+        check(normal, "row_norm", rule, c.row_norm)?;
         let draw = law.error_bound();
         let n = c.terms.n_samples as f64;
         // A share of a record is rounded and multiplies its terms, for which the sums of Hessians have room.
@@ -116,34 +107,19 @@ impl FunctionalSpec {
         })
     }
 
-    /// How the quadratic and the linear coefficients are sealed.
-    pub fn seals(&self) -> &[Seal; 2] {
-        &self.seals
-    }
-
-    /// The validated choices.
-    pub fn choices(&self) -> &FunctionalChoices {
-        &self.choices
-    }
-
-    /// Step of the release, with its cost.
-    pub fn step(&self) -> &Step {
-        &self.step
-    }
-
-    /// Number of parameters, the intercept included.
-    pub fn n_params(&self) -> usize {
-        self.n_params
-    }
-
-    /// R² and RB: what the coefficients of rows with norm at most 1 and targets within ±1 are multiplied by.
-    pub(crate) fn units(&self) -> [f64; 2] {
-        self.units
-    }
-
-    /// The noise: on one coefficient after another, or, where it is Gaussian, on the isometric coordinates and entries of the sums.
-    pub(crate) fn law(&self) -> &AnyLaw {
-        &self.law
+    getters! {
+        /// How the quadratic and the linear coefficients are sealed.
+        pub seals: &[Seal; 2] = seals;
+        /// The validated choices.
+        pub choices: &FunctionalChoices = choices;
+        /// Step of the release, with its cost.
+        pub step: &Step = step;
+        /// Number of parameters, the intercept included.
+        pub n_params: usize = n_params;
+        /// R² and RB: what the coefficients of rows with norm at most 1 and targets within ±1 are multiplied by.
+        pub(crate) units: [f64; 2] = units;
+        /// The noise: on one coefficient after another, or, where it is Gaussian, on the isometric coordinates and entries of the sums.
+        pub(crate) law: &AnyLaw = law;
     }
 }
 
@@ -163,61 +139,52 @@ fn n_noises(c: &FunctionalChoices, dim: usize) -> usize {
     quadratic + dim
 }
 
-fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result<T> {
-    Err(Error::OutOfRange { name, rule, value })
-}
-
 /// The noise of the whole budget: Laplace on the coefficients under pure DP, Gaussian on the sums otherwise.
-fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<Step> {
-    let (cost, sensitivity) = match budget {
-        Budget::Pure { epsilon } => {
-            let sensitivity =
-                c.polynomial
-                    .l1_sensitivity(n_params, c.terms.neighbors, c.calibration);
-            (Cost::Epsilon(epsilon), sensitivity)
-        }
-        Budget::Zcdp { rho } => {
-            let sensitivity =
-                Polynomial::l2_sensitivity(n_params, c.terms.neighbors, c.calibration)?;
-            (Cost::Rho(rho), sensitivity)
-        }
-        Budget::Approx { epsilon, delta } => {
-            let sensitivity =
-                Polynomial::l2_sensitivity(n_params, c.terms.neighbors, c.calibration)?;
-            let mu = gaussian_mu(epsilon, delta)?;
-            (Cost::MuSquared(mu * mu), sensitivity)
-        }
+fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<(AnyLaw, Step)> {
+    let (neighbors, calibration) = (c.terms.neighbors, c.calibration);
+    let sensitivity = match budget {
+        Budget::Pure { .. } => c
+            .polynomial
+            .l1_sensitivity(n_params, neighbors, calibration),
+        _ => Polynomial::l2_sensitivity(n_params, neighbors, calibration)?,
     };
-    let (noise, scale) = noise_of(cost, sensitivity)?;
-    Ok(Step {
-        query: Query::Polynomial,
-        noise,
-        cost,
-        scale,
-        hessian_scale: None,
-        levels_scale: None,
-        sensitivity,
-    })
+    let (n_noises, cost) = (n_noises(c, n_params), cost_of(budget)?);
+    independent(Query::Polynomial, cost, n_noises, sensitivity)
 }
 
-/// Independent noise of this cost and scale: see [`noise_of`].
-pub(super) fn independent(cost: Cost, dim: usize, scale: f64) -> Result<AnyLaw> {
-    Ok(match cost {
-        Cost::Epsilon(_) => Laplace::new(dim, scale)?.into(),
-        _ => Gaussian::new(dim, scale)?.into(),
-    })
-}
-
-/// The family and the scale of independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2
-/// sensitivity.
-pub(super) fn noise_of(cost: Cost, sensitivity: f64) -> Result<(Family, f64)> {
+/// Independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2 sensitivity.
+pub(super) fn independent(
+    query: Query,
+    cost: Cost,
+    dim: usize,
+    sensitivity: f64,
+) -> Result<(AnyLaw, Step)> {
     let (family, scale) = match cost {
         Cost::Epsilon(epsilon) => (Family::Laplace, 1.0 / laplace_rate(sensitivity, epsilon)?),
         cost => (Family::Gaussian, gaussian_std_dev(sensitivity, cost.mu())?),
     };
-    if !scale.is_normal() {
-        let rule = "such that the noise has a finite scale in double precision";
-        return out_of_range("budget", rule, cost.value());
+    check_scale(scale.is_normal(), cost)?;
+    let law = match cost {
+        Cost::Epsilon(_) => Laplace::new(dim, scale)?.into(),
+        _ => Gaussian::new(dim, scale)?.into(),
+    };
+    Ok((law, Step::new(query, family, cost, scale, sensitivity)))
+}
+
+impl Planned<AnyLaw> {
+    /// Independent noise on a mean of vectors, which errs by so many times the rounding of a mean of gradients.
+    pub(super) fn independent(
+        (query, part): (Query, Part),
+        cost: Cost,
+        bounds: &DataBounds,
+        sensitivity: f64,
+        roundings: f64,
+        seal_cost: Cost,
+    ) -> Result<Self> {
+        let (law, step) = independent(query, cost, bounds.params, sensitivity)?;
+        let data = roundings * sum_rounding(bounds, gradient_rounding);
+        let distance = data + 2.0 * law.error_bound();
+        let seal = Seal::new(part, bounds.params, distance, seal_cost)?;
+        Ok(Self { law, step, seal })
     }
-    Ok((family, scale))
 }

@@ -40,18 +40,7 @@ impl LevelsSpec {
                 "levels must be released of 1 to {MOST_COLUMNS} columns, got {n_columns}"
             )));
         }
-        let rows = match unit {
-            Unit::Row => 1.0,
-            Unit::Person {
-                max_rows: Some(most),
-            } => f64::from(most),
-            Unit::Person { max_rows: None } => {
-                return Err(Error::Unsupported(
-                    "levels for persons need the greatest number of rows that count: give max_rows"
-                        .into(),
-                ));
-            }
-        };
+        let rows = unit.most_rows("levels")?;
         let sides = neighbors.changed_records() * n_columns as f64;
         let each = epsilon / (sides * rows) * (1.0 - ROOM);
         // 1 + e^ε₁ + … + e^{(r-1)ε₁}, rounded up.
@@ -71,36 +60,28 @@ impl LevelsSpec {
             unit,
             epsilon: each,
             delta: rare,
-            step: Step {
-                query: Query::Levels,
-                noise: Family::Bernoulli,
-                cost: Cost::of(budget),
-                scale: 1.0 / each,
-                hessian_scale: None,
-                levels_scale: None,
-                sensitivity: 1.0,
-            },
+            step: Step::new(
+                Query::Levels,
+                Family::Bernoulli,
+                Cost::of(budget),
+                1.0 / each,
+                1.0,
+            ),
         })
     }
 
-    /// Number of columns.
-    pub fn n_columns(&self) -> usize {
-        self.n_columns
-    }
-
-    /// Whose privacy is protected.
-    pub fn unit(&self) -> Unit {
-        self.unit
+    getters! {
+        /// Number of columns.
+        pub n_columns: usize = n_columns;
+        /// Whose privacy is protected.
+        pub unit: Unit = unit;
+        /// The one step of the release.
+        pub step: &Step = step;
     }
 
     /// ε and δ of one change of the count of one level.
     pub(crate) fn each(&self) -> (f64, f64) {
         (self.epsilon, self.delta)
-    }
-
-    /// The one step of the release.
-    pub fn step(&self) -> &Step {
-        &self.step
     }
 
     /// Number of rows at which a level is kept in about half of the releases.

@@ -27,16 +27,16 @@ pub(crate) use histogram::MOST_RECORDS;
 pub use histogram::{Axis, Grid, HistogramSpec};
 pub use levels::LevelsSpec;
 pub use moment_matrix::{
-    GradientNoise, LevelCap, LevelNoise, MatrixBudget, MomentMatrixChoices, MomentMatrixSpec,
-    ResidualNoise, ResidualPlan, clear_of_noise, sealed_std_dev,
+    LevelCap, MatrixBudget, MomentMatrixChoices, MomentMatrixSpec, ResidualPlan, clear_of_noise,
+    sealed_std_dev,
 };
 pub(crate) use newton::{At, EARLIER_STEPS, LastPoint, NormCounts, Quantile};
-pub use newton::{NewtonChoices, NewtonSpec, NormBounds, Planned, PlannedMoments};
+pub use newton::{NewtonChoices, NewtonSpec, NormBounds, PlannedMoments};
 pub(crate) use report::check_row_norm;
 pub use report::{Claim, HessianBound, ReportSpec, check_shares};
 pub(crate) use seal::LatticeNoise;
 pub use seal::{Part, Seal};
-pub use step::{Query, Step};
+pub use step::{Planned, Query, Step};
 pub use terms::Terms;
 #[cfg(test)]
 pub(crate) use tuning::Score;

@@ -118,29 +118,21 @@ impl Seal {
         })
     }
 
-    /// Part of the release that is sealed.
-    pub fn part(&self) -> Part {
-        self.part
-    }
-
-    /// τ, the greatest distance of computed to ideal values.
-    pub fn distance(&self) -> f64 {
-        self.distance
-    }
-
-    /// The lattice step g.
-    pub fn lattice(&self) -> f64 {
-        self.lattice
-    }
-
-    /// Length of the vectors.
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// The integer noise.
-    pub(crate) fn noise(&self) -> &LatticeNoise {
-        &self.noise
+    getters! {
+        /// Part of the release that is sealed.
+        pub part: Part = part;
+        /// τ, the greatest distance of computed to ideal values.
+        pub distance: f64 = distance;
+        /// The lattice step g.
+        pub lattice: f64 = lattice;
+        /// Length of the vectors.
+        pub dim: usize = dim;
+        /// The integer noise.
+        pub(crate) noise: &LatticeNoise = noise;
+        /// Scale of the noise, in lattice steps.
+        pub scale: u64 = scale;
+        /// Cost of the seal.
+        pub cost: Cost = cost;
     }
 
     /// The family of the noise.
@@ -151,11 +143,6 @@ impl Seal {
         }
     }
 
-    /// Scale of the noise, in lattice steps.
-    pub fn scale(&self) -> u64 {
-        self.scale
-    }
-
     /// Standard deviation of the noise in one coordinate, rounded up.
     pub fn std_dev(&self) -> f64 {
         let scale = self.scale as f64 * self.lattice * MARGIN;
@@ -163,11 +150,6 @@ impl Seal {
             LatticeNoise::Laplace(_) => std::f64::consts::SQRT_2 * scale,
             LatticeNoise::Gaussian(_) => scale,
         }
-    }
-
-    /// Cost of the seal.
-    pub fn cost(&self) -> Cost {
-        self.cost
     }
 }
 

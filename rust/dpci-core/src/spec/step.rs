@@ -1,5 +1,8 @@
 //! The record that each step of a release leaves: noise, cost and sensitivity.
 
+use super::Seal;
+use crate::Result;
+use crate::error::check;
 use crate::noise::Family;
 use crate::privacy::Cost;
 
@@ -68,4 +71,42 @@ pub struct Step {
     pub levels_scale: Option<f64>,
     /// Sensitivity that the noise was calibrated to, in the norm of its family.
     pub sensitivity: f64,
+}
+
+impl Step {
+    /// A step whose noise has one scale.
+    pub(super) fn new(
+        query: Query,
+        noise: Family,
+        cost: Cost,
+        scale: f64,
+        sensitivity: f64,
+    ) -> Self {
+        Self {
+            query,
+            noise,
+            cost,
+            scale,
+            hessian_scale: None,
+            levels_scale: None,
+            sensitivity,
+        }
+    }
+}
+
+/// Noise of a released vector or matrix, with its step and seal.
+#[derive(Debug, Clone)]
+pub struct Planned<L> {
+    /// Law of the noise.
+    pub law: L,
+    /// For the record.
+    pub step: Step,
+    /// How the values are sealed.
+    pub seal: Seal,
+}
+
+/// Refuses a cost for which the noise has no scale, or other numbers that rest on it do not.
+pub(super) fn check_scale(is_normal: bool, cost: Cost) -> Result<()> {
+    let rule = "such that the noise has a finite scale in double precision";
+    check(is_normal, "budget", rule, cost.value())
 }

@@ -1,8 +1,8 @@
 //! Public terms of a release: how many records there are, and what neighbouring data sets differ in.
 
-use crate::Result;
 use crate::privacy::{DataBounds, Neighbors};
 use crate::unit::{Unit, Weighting};
+use crate::{Error, Result};
 
 /// How many records there are, and what neighbouring data sets differ in.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +42,15 @@ impl Terms {
     /// Bound on the weight of a record; `None`: each counts once.
     pub fn weight_bound(&self) -> Option<f64> {
         self.weighting.map(|weighting| weighting.bound)
+    }
+
+    /// Refuses a release of no record or no number.
+    pub(in crate::spec) fn check_any(&self, params: usize) -> Result<()> {
+        let rows = self.n_samples;
+        if rows == 0 || params == 0 {
+            return Err(Error::Empty { rows, params });
+        }
+        Ok(())
     }
 
     /// Bounds on the means over the records, whose rows have this norm at most.

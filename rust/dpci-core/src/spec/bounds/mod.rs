@@ -179,19 +179,13 @@ impl BoundsSpec {
         self.columns.len()
     }
 
-    /// Public facts of the columns.
-    pub(crate) fn columns(&self) -> &[ColumnRange] {
-        &self.columns
-    }
-
-    /// Stages, in their order.
-    pub(crate) fn stages(&self) -> &[Stage] {
-        &self.stages
-    }
-
-    /// Whose privacy is protected.
-    pub fn unit(&self) -> Unit {
-        self.unit
+    getters! {
+        /// Public facts of the columns.
+        pub(crate) columns: &[ColumnRange] = columns;
+        /// Stages, in their order.
+        pub(crate) stages: &[Stage] = stages;
+        /// Whose privacy is protected.
+        pub unit: Unit = unit;
     }
 
     /// Steps of the release, with their costs.
@@ -220,18 +214,7 @@ impl Stage {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
-        let sensitivity = match unit {
-            Unit::Row => 1.0,
-            Unit::Person {
-                max_rows: Some(most),
-            } => f64::from(most),
-            Unit::Person { max_rows: None } => {
-                return Err(Error::Unsupported(
-                    "bounds for persons need the greatest number of rows that count: give max_rows"
-                        .into(),
-                ));
-            }
-        };
+        let sensitivity = unit.most_rows("bounds")?;
         let n_bounds = 2.0 * columns.len() as f64;
         let logs = || points.iter().map(|points| (points.n_cells() as f64).ln());
         let (together, apart) = match budget {
@@ -253,15 +236,13 @@ impl Stage {
         } else {
             (Law::Apart(apart), error_apart, apart)
         };
-        let step = Step {
-            query: Query::Bounds,
-            noise: Family::Gumbel,
-            cost: Cost::of(budget),
-            scale: 2.0 * sensitivity / epsilon,
-            hessian_scale: None,
-            levels_scale: None,
+        let step = Step::new(
+            Query::Bounds,
+            Family::Gumbel,
+            Cost::of(budget),
+            2.0 * sensitivity / epsilon,
             sensitivity,
-        };
+        );
         Ok(Self {
             columns,
             law,

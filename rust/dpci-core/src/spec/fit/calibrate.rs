@@ -6,10 +6,10 @@ use super::Spec;
 use super::choices::{Choices, Moments, NoiseKind, Variant};
 use super::domain::Bounded;
 use super::shares::shares;
-use crate::error::check;
 use crate::noise::NoiseLaw;
 use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation, Slopes};
 use crate::row_domain::Blocks;
+use crate::spec::step::check_scale;
 use crate::{Error, Result};
 
 /// Costs that the parts of a fit may spend.
@@ -49,12 +49,7 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
     };
     let all = total.value();
     // Squares of the ratios over- or underflow at budgets that no one can want.
-    check(
-        all.is_normal(),
-        "budget",
-        "such that the noise has a finite scale in double precision",
-        all,
-    )?;
+    check_scale(all.is_normal(), total)?;
     let Some(split) = split else {
         let reserved = all * c.reserve;
         return Ok(Costs {

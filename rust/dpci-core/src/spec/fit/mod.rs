@@ -120,15 +120,13 @@ impl Spec {
             bounds: &bounds,
             domain: &domain,
         };
-        let coefficients = Step {
-            query: Query::Coefficients,
-            noise: law.family(),
+        let coefficients = Step::new(
+            Query::Coefficients,
+            law.family(),
             cost,
-            scale: law.scale(),
-            hessian_scale: None,
-            levels_scale: None,
+            law.scale(),
             sensitivity,
-        };
+        );
         let gain = noise_gain(of);
         let seal = coefficient_seal(of, &law, gain[0], seal_cost)?;
         let spec = Self {
@@ -164,44 +162,37 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The validated choices; the budget is without the share of the seal.
-    pub fn choices(&self) -> &Choices {
-        &self.choices
-    }
-
-    /// Number of parameters, the intercept included.
-    pub fn n_params(&self) -> usize {
-        self.bounds.params
-    }
-
-    /// The law of the coefficients' noise.
-    pub fn law(&self) -> &NoiseLaw {
-        &self.law
-    }
-
-    /// The release of the coefficients.
-    pub(crate) fn coefficients(&self) -> &Step {
-        &self.coefficients
-    }
-
-    /// The sensitivity that the coefficients' noise hides, in the norm of its family.
-    pub fn sensitivity(&self) -> f64 {
-        self.coefficients.sensitivity
-    }
-
-    /// The bounds on which the sensitivities rest.
-    pub fn bounds(&self) -> &DataBounds {
-        &self.bounds
-    }
-
-    /// Cost that [`Choices::reserve`] leaves for other releases at the released parameters.
-    pub fn reserved(&self) -> Option<Cost> {
-        self.reserved
-    }
-
-    /// The bound on a row with its intercept.
-    pub fn row_norm(&self) -> f64 {
-        self.bounds.row_norm
+    getters! {
+        /// The validated choices; the budget is without the share of the seal.
+        pub choices: &Choices = choices;
+        /// Number of parameters, the intercept included.
+        pub n_params: usize = bounds.params;
+        /// The law of the coefficients' noise.
+        pub law: &NoiseLaw = law;
+        /// The release of the coefficients.
+        pub(crate) coefficients: &Step = coefficients;
+        /// The sensitivity that the coefficients' noise hides, in the norm of its family.
+        pub sensitivity: f64 = coefficients.sensitivity;
+        /// The bounds on which the sensitivities rest.
+        pub bounds: &DataBounds = bounds;
+        /// Cost that [`Choices::reserve`] leaves for other releases at the released parameters.
+        pub reserved: Option<Cost> = reserved;
+        /// The bound on a row with its intercept.
+        pub row_norm: f64 = bounds.row_norm;
+        /// The whole budget, with the share of the seal, which [`Self::choices`] leaves out.
+        pub budget: Budget = asked_budget;
+        /// The seal of the coefficients.
+        pub seal: &Seal = seal;
+        /// λ, with what [`Variant::Cms11`] added to it.
+        pub l2_strength: f64 = choices.l2_strength;
+        /// The radius W of the domain of the parameters.
+        pub radius: Option<f64> = choices.radius;
+        /// `L` on the domain.
+        pub slope_bound: f64 = domain.slope_bound;
+        /// `t` on the domain.
+        pub curvature_bound: f64 = domain.curvature_bound;
+        /// Strong convexity of the mean loss for every data set, beyond λ.
+        pub(crate) extra_convexity: f64 = domain.extra_convexity;
     }
 
     /// The choices with the λ and the budget that were asked for: to calibrate for another budget or number of records.
@@ -211,41 +202,6 @@ impl Spec {
             budget: self.asked_budget,
             ..self.choices.clone()
         }
-    }
-
-    /// The whole budget, with the share of the seal, which [`Self::choices`] leaves out.
-    pub fn budget(&self) -> Budget {
-        self.asked_budget
-    }
-
-    /// The seal of the coefficients.
-    pub fn seal(&self) -> &Seal {
-        &self.seal
-    }
-
-    /// λ, with what [`Variant::Cms11`] added to it.
-    pub fn l2_strength(&self) -> f64 {
-        self.choices.l2_strength
-    }
-
-    /// The radius W of the domain of the parameters.
-    pub fn radius(&self) -> Option<f64> {
-        self.choices.radius
-    }
-
-    /// `L` on the domain.
-    pub fn slope_bound(&self) -> f64 {
-        self.domain.slope_bound
-    }
-
-    /// `t` on the domain.
-    pub fn curvature_bound(&self) -> f64 {
-        self.domain.curvature_bound
-    }
-
-    /// Strong convexity of the mean loss for every data set, beyond λ.
-    pub(crate) fn extra_convexity(&self) -> f64 {
-        self.domain.extra_convexity
     }
 
     /// Strong convexity of the objective for every data set: λ, and what the loss declares.

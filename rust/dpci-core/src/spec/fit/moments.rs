@@ -6,11 +6,11 @@ use super::Spec;
 use super::choices::Moments;
 use super::distances::{greatest_excess, greatest_mass, sum_rounding};
 use crate::Result;
-use crate::loss::{Loss, moment_rounding, person_rounding};
+use crate::loss::{moment_rounding, person_rounding};
 use crate::noise::{Family, Law, LevelTotals, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
 use crate::row_domain::Blocks;
-use crate::spec::{Part, Query, Seal, Step};
+use crate::spec::{Part, Planned, Query, Seal, Step};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
@@ -34,6 +34,61 @@ pub struct MatrixNoise {
 }
 
 impl MatrixNoise {
+    /// Matrix Laplace noise.
+    pub(in crate::spec) fn laplace(sensitivity: f64, epsilon: f64) -> Result<Self> {
+        let rate = laplace_rate(sensitivity, epsilon)?;
+        let law = MatrixLaw::MatrixLaplace { rate };
+        Ok(Self { law, sensitivity })
+    }
+
+    /// Gaussian noise.
+    pub(in crate::spec) fn gaussian(sensitivity: f64, cost: Cost) -> Result<Self> {
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        let law = MatrixLaw::Gaussian { std_dev };
+        Ok(Self { law, sensitivity })
+    }
+
+    /// Gaussian noise on a vector `(αA, B)` of two matrices.
+    pub(in crate::spec) fn gaussian_pair(
+        alpha: f64,
+        sensitivity: f64,
+        cost: Cost,
+    ) -> Result<[Self; 2]> {
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        Ok([std_dev / alpha, std_dev].map(|std_dev| Self {
+            law: MatrixLaw::Gaussian { std_dev },
+            sensitivity,
+        }))
+    }
+
+    /// The step of a query with this noise.
+    pub(in crate::spec) fn step(self, query: Query, cost: Cost) -> Step {
+        let Self { law, sensitivity } = self;
+        Step::new(query, law.family(), cost, law.scale(), sensitivity)
+    }
+
+    /// The query of a symmetric matrix whose values are this far from ideal ones without the noise.
+    pub(in crate::spec) fn planned(
+        self,
+        (query, part): (Query, Part),
+        cost: Cost,
+        dim: usize,
+        data: f64,
+        seal_cost: Cost,
+    ) -> Result<Planned<Self>> {
+        Ok(Planned {
+            law: self,
+            step: self.step(query, cost),
+            seal: self.seal(part, dim, data, 0.0, seal_cost)?,
+        })
+    }
+
+    /// The seal of a symmetric matrix whose values are this far from ideal ones without the noise, and those of other noise this far.
+    fn seal(self, part: Part, dim: usize, data: f64, further: f64, cost: Cost) -> Result<Seal> {
+        let distance = data + 2.0 * (self.law.on(dim)?.error_bound() + further);
+        Seal::new(part, symmetric::isometric_dim(dim), distance, cost)
+    }
+
     /// Where the spectrum ends if the entries are Gaussian.
     pub(super) fn spectral_radius(self, dim: usize) -> f64 {
         2.0 * (dim as f64).sqrt() * self.law.off_diagonal_std_dev(dim)
@@ -228,7 +283,11 @@ impl Spec {
             (with(weight * rate), with(rate))
         } else {
             let alpha = has_hessian.then(|| joint_alpha(|a| loss.sup_joint_norm(a, radius)));
-            gaussian_moments(&self.bounds, loss, radius, alpha.unwrap_or(1.0), cost)?.into()
+            let alpha = alpha.unwrap_or(1.0);
+            let sensitivity = self
+                .bounds
+                .joint_frobenius(loss.sup_joint_norm(alpha, radius));
+            MatrixNoise::gaussian_pair(alpha, sensitivity, cost)?.into()
         };
         let hessian = has_hessian.then_some(hessian);
         let levels = levels.filter(|_| has_hessian);
@@ -248,12 +307,7 @@ impl Spec {
     fn separate_noise(&self, sup: f64, cost: Cost) -> Result<MatrixNoise> {
         Ok(match (cost, self.choices.calibration) {
             (Cost::Epsilon(epsilon), Calibration::Tight) => {
-                let sensitivity = self.bounds.nuclear(sup);
-                let rate = laplace_rate(sensitivity, epsilon)?;
-                MatrixNoise {
-                    law: MatrixLaw::MatrixLaplace { rate },
-                    sensitivity,
-                }
+                MatrixNoise::laplace(self.bounds.nuclear(sup), epsilon)?
             }
             (Cost::Epsilon(epsilon), calibration @ Calibration::Paper) => {
                 let sensitivity = self.bounds.frobenius(sup, calibration);
@@ -264,12 +318,7 @@ impl Spec {
                 }
             }
             (_, calibration) => {
-                let sensitivity = self.bounds.frobenius(sup, calibration);
-                let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-                MatrixNoise {
-                    law: MatrixLaw::Gaussian { std_dev },
-                    sensitivity,
-                }
+                MatrixNoise::gaussian(self.bounds.frobenius(sup, calibration), cost)?
             }
         })
     }
@@ -284,19 +333,11 @@ impl Spec {
             .then(|| self.separate_noise(sup_curvature, hessian_cost))
             .transpose()?;
         let gradient_cov = self.separate_noise(sup_squared_slope, cov_cost)?;
-        let step = |query, cost, noise: Option<MatrixNoise>| Step {
-            query,
-            noise: noise.map_or(Family::None, |n| n.law.family()),
-            cost,
-            scale: noise.map_or(0.0, |n| n.law.scale()),
-            hessian_scale: None,
-            levels_scale: None,
-            sensitivity: noise.map_or(0.0, |n| n.sensitivity),
-        };
-        let steps = vec![
-            step(Query::Hessian, hessian_cost, hessian),
-            step(Query::GradientCov, cov_cost, Some(gradient_cov)),
-        ];
+        let step = hessian.map_or_else(
+            || Step::new(Query::Hessian, Family::None, hessian_cost, 0.0, 0.0),
+            |noise| noise.step(Query::Hessian, hessian_cost),
+        );
+        let steps = vec![step, gradient_cov.step(Query::GradientCov, cov_cost)];
         Ok((hessian, gradient_cov, None, steps))
     }
 }
@@ -315,24 +356,7 @@ pub(in crate::spec) fn matrix_seal(
     let dim = bounds.params;
     let tail = greatest_mass(bounds) * in_tail * 0.5 * f64::EPSILON;
     let data = bounds.row_norm.powi(2) * greatest * (of_mean + tail * (1.0 + 1e-6));
-    let distance = data + 2.0 * (noise.law.on(dim)?.error_bound() + further);
-    Seal::new(part, symmetric::isometric_dim(dim), distance, cost)
-}
-
-/// Gaussian noise on the Hessian and on the gradient covariance as one vector `(αH, Σ)`, all margins at most `radius` in size.
-fn gaussian_moments(
-    bounds: &DataBounds,
-    loss: &dyn Loss,
-    radius: f64,
-    alpha: f64,
-    cost: Cost,
-) -> Result<[MatrixNoise; 2]> {
-    let sensitivity = bounds.joint_frobenius(loss.sup_joint_norm(alpha, radius));
-    let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-    Ok([std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
-        law: MatrixLaw::Gaussian { std_dev },
-        sensitivity,
-    }))
+    noise.seal(part, dim, data, further, cost)
 }
 
 /// The weight α of the Hessian that minimises M(α)²/α, `M` the joint supremum: golden section on log α.
@@ -357,7 +381,7 @@ fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{HuberHinge, Logistic};
+    use crate::loss::{HuberHinge, Logistic, Loss};
 
     #[test]
     fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {

@@ -7,12 +7,14 @@ mod grid;
 pub use grid::{Axis, Grid};
 
 use super::fit::share_seal;
-use super::functional::{independent, noise_of};
+use super::functional::independent;
+use super::moment_matrix::cost_of;
 use super::{Part, Query, Seal, Step};
+use crate::Result;
+use crate::error::check;
 use crate::noise::{AnyLaw, Law};
-use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
+use crate::privacy::{Budget, Cost, Neighbors};
 use crate::unit::{Unit, Weighting};
-use crate::{Error, Result};
 
 /// Shares are rounded down to multiples of this: sums of up to 2³¹ records are then exact in double precision.
 const SHARE: f64 = 1.0 / (1_u64 << 22) as f64;
@@ -40,26 +42,12 @@ impl HistogramSpec {
     pub fn new(grid: Grid, budget: Budget, neighbors: Neighbors) -> Result<Self> {
         let changed = neighbors.changed_records();
         let (budget, seal) = budget.split_off_seal();
-        let (cost, sensitivity) = match budget {
-            Budget::Pure { epsilon } => (Cost::Epsilon(epsilon), changed),
-            Budget::Zcdp { rho } => (Cost::Rho(rho), changed.sqrt()),
-            Budget::Approx { epsilon, delta } => {
-                let mu = gaussian_mu(epsilon, delta)?;
-                (Cost::MuSquared(mu * mu), changed.sqrt())
-            }
+        let (n_cells, cost) = (grid.n_cells(), cost_of(budget)?);
+        let sensitivity = match cost {
+            Cost::Epsilon(_) => changed,
+            _ => changed.sqrt(),
         };
-        let (noise, scale) = noise_of(cost, sensitivity)?;
-        let step = Step {
-            query: Query::Histogram,
-            noise,
-            cost,
-            scale,
-            hessian_scale: None,
-            levels_scale: None,
-            sensitivity,
-        };
-        let n_cells = grid.n_cells();
-        let law = independent(cost, n_cells, scale)?;
+        let (law, step) = independent(Query::Histogram, cost, n_cells, sensitivity)?;
         // Counts are whole numbers and are added on the lattice, so only the noise errs.
         let seal = Seal::new(
             Part::Histogram,
@@ -67,13 +55,8 @@ impl HistogramSpec {
             law.error_bound(),
             share_seal(seal, 1),
         )?;
-        if seal.lattice() > 1.0 {
-            return Err(Error::OutOfRange {
-                name: "budget",
-                rule: "such that the noisy counts are exact in double precision",
-                value: cost.value(),
-            });
-        }
+        let rule = "such that the noisy counts are exact in double precision";
+        check(seal.lattice() <= 1.0, "budget", rule, cost.value())?;
         Ok(Self {
             grid,
             step,
@@ -95,28 +78,19 @@ impl HistogramSpec {
         (self.unit, self.weighting)
     }
 
-    /// The noise on the counts.
-    pub(crate) fn law(&self) -> &AnyLaw {
-        &self.law
-    }
-
-    /// How the counts are sealed.
-    pub fn seal(&self) -> &Seal {
-        &self.seal
+    getters! {
+        /// The noise on the counts.
+        pub(crate) law: &AnyLaw = law;
+        /// How the counts are sealed.
+        pub seal: &Seal = seal;
+        /// The grid.
+        pub grid: &Grid = grid;
+        /// Step of the release, with its cost.
+        pub step: &Step = step;
     }
 
     /// Unit of which the counts of persons and of weighted records are multiples: sums of them are exact, as are those on the lattice.
     pub(crate) fn resolution(&self) -> f64 {
         self.seal.lattice().max(SHARE)
-    }
-
-    /// The grid.
-    pub fn grid(&self) -> &Grid {
-        &self.grid
-    }
-
-    /// Step of the release, with its cost.
-    pub fn step(&self) -> &Step {
-        &self.step
     }
 }

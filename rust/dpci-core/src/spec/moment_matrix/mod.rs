@@ -13,16 +13,15 @@ mod residual_moments;
 pub use budget::MatrixBudget;
 pub(super) use budget::cost_of;
 pub use noise::{clear_of_noise, sealed_std_dev};
-pub use refinement::GradientNoise;
-pub use residual_levels::{LevelCap, LevelNoise};
-pub use residual_moments::{ResidualNoise, ResidualPlan};
+pub use residual_levels::LevelCap;
+pub use residual_moments::ResidualPlan;
 
-pub(super) use noise::{matrix_noise, step_of};
+pub(super) use noise::matrix_noise;
 
 use super::fit::{check_size, greatest_mass, sum_rounding};
-use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
+use super::{MatrixNoise, Part, Planned, Query, Seal, Step, Terms};
+use crate::error::{check, check_positive};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
-use crate::noise::{Law, symmetric};
 use crate::privacy::Cost;
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -89,9 +88,7 @@ pub struct MomentMatrixSpec {
     /// Weight of each column of a row with its constant.
     weights: Vec<f64>,
     row_norm: f64,
-    noise: MatrixNoise,
-    step: Step,
-    seal: Seal,
+    matrix: Planned<MatrixNoise>,
     /// Cost of the residual moments of one regression.
     residual_cost: Cost,
     /// Cost of the levels of the residuals of one refined regression.
@@ -105,25 +102,17 @@ impl MomentMatrixSpec {
     /// Calibrates the noise.
     pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
         let c = &choices;
-        if c.terms.n_samples == 0 || c.n_columns == 0 {
-            return Err(Error::Empty {
-                rows: c.terms.n_samples,
-                params: c.n_columns,
-            });
-        }
+        c.terms.check_any(c.n_columns)?;
         c.rows.check_columns(c.n_columns)?;
         let length = c.rows.norm();
-        if !(length > 0.0 && length.is_finite()) {
-            return out_of_range("row_norm", "finite and > 0", length);
-        }
+        check_positive("row_norm", length)?;
         let loss: Arc<dyn Loss> = Arc::new(Squared::new(c.target_bound)?);
         // The square of the target's weight, and every product of columns, is then a normal number.
         check_size("row_norm", length)?;
         check_size("target_bound", c.target_bound)?;
-        if c.n_columns > MAX_COLUMNS {
-            let name = "the number of columns of a moment matrix";
-            return out_of_range(name, "at most 4096", c.n_columns as f64);
-        }
+        let name = "the number of columns of a moment matrix";
+        let few = c.n_columns <= MAX_COLUMNS;
+        check(few, name, "at most 4096", c.n_columns as f64)?;
         for plan in c.residuals.iter().chain(&c.refined) {
             plan.check(c.n_columns, c.further_targets)?;
         }
@@ -147,78 +136,55 @@ impl MomentMatrixSpec {
         let norm = row_norm_bound(feature_norm, Some(weighted_targets));
         let bounds = c.terms.bounds(norm, c.n_columns + 2)?;
         let normal = weights.iter().all(|w| w.is_normal()) && target_weight.is_normal();
-        if !(bounds.row_norm.powi(2).is_normal() && normal) {
-            let rule = "such that products of columns have a scale in double precision";
-            return out_of_range("row_norm", rule, length);
-        }
+        let rule = "such that products of columns have a scale in double precision";
+        let normal = bounds.row_norm.powi(2).is_normal() && normal;
+        check(normal, "row_norm", rule, length)?;
         let noise = matrix_noise(&bounds, 1.0, costs.matrix)?;
-        let step = step_of(Query::MomentMatrix, costs.matrix, noise);
-        let mut spec = Self {
-            choices,
-            loss,
-            intercept,
-            target_weight,
-            row_norm: row_norm_bound(length, Some(intercept)),
-            weights,
-            noise,
-            step,
-            // Replaced below.
-            seal: Seal::new(Part::MomentMatrix, 1, 1.0, costs.seal)?,
-            residual_cost: costs.residual,
-            level_cost: costs.levels,
-            gradient_cost: costs.gradient,
-            seal_cost: costs.seal,
-        };
-        let dim = spec.dim();
+        let row_norm = row_norm_bound(length, Some(intercept));
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
         // targets takes four roundings more, and multiplies what the sums of the rows err by.
         let relative = sum_rounding(&bounds, hessian_rounding)
             .max(sum_rounding(&bounds, gradient_rounding))
             + 4.0 * f64::EPSILON * greatest_mass(&bounds);
-        let greatest = spec.weights.iter().fold(1.0, |a: f64, w| a.max(*w));
-        let reach = bounds.row_norm.max(greatest * spec.row_norm);
-        spec.seal = spec.seal_at(
-            Part::MomentMatrix,
-            3.0 * relative * reach.powi(2),
-            noise,
-            dim,
-        )?;
-        Ok(spec)
+        let greatest = weights.iter().fold(1.0, |a: f64, w| a.max(*w));
+        let data = 3.0 * relative * bounds.row_norm.max(greatest * row_norm).powi(2);
+        let kind = (Query::MomentMatrix, Part::MomentMatrix);
+        let dim = c.n_columns + 2;
+        let matrix = noise.planned(kind, costs.matrix, dim, data, costs.seal)?;
+        Ok(Self {
+            choices,
+            loss,
+            intercept,
+            target_weight,
+            row_norm,
+            weights,
+            matrix,
+            residual_cost: costs.residual,
+            level_cost: costs.levels,
+            gradient_cost: costs.gradient,
+            seal_cost: costs.seal,
+        })
     }
 
-    fn seal_at(&self, part: Part, data: f64, noise: MatrixNoise, dim: usize) -> Result<Seal> {
-        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
-        Seal::new(
-            part,
-            symmetric::isometric_dim(dim),
-            distance,
-            self.seal_cost,
-        )
-    }
-
-    /// The validated choices.
-    pub fn choices(&self) -> &MomentMatrixChoices {
-        &self.choices
-    }
-
-    /// `(xᵀθ - y)²`, whose sums at θ = 0 are the moments.
-    pub fn loss(&self) -> &Arc<dyn Loss> {
-        &self.loss
-    }
-
-    /// s, the constant behind each row.
-    pub fn intercept(&self) -> f64 {
-        self.intercept
-    }
-
-    /// t, by which targets are multiplied.
-    pub fn target_weight(&self) -> f64 {
-        self.target_weight
-    }
-
-    /// By which the columns of a row with its constant are multiplied: 1 but for further targets.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
+    getters! {
+        /// The validated choices.
+        pub choices: &MomentMatrixChoices = choices;
+        /// `(xᵀθ - y)²`, whose sums at θ = 0 are the moments.
+        pub loss: &Arc<dyn Loss> = loss;
+        /// s, the constant behind each row.
+        pub intercept: f64 = intercept;
+        /// t, by which targets are multiplied.
+        pub target_weight: f64 = target_weight;
+        /// By which the columns of a row with its constant are multiplied: 1 but for further targets.
+        pub weights: &[f64] = weights;
+        /// Bound on the norm of a row with its constant, before columns are weighted.
+        pub row_norm: f64 = row_norm;
+        /// The noise of the matrix.
+        pub noise: MatrixNoise = matrix.law;
+        /// Step of the matrix, with its cost.
+        pub step: &Step = matrix.step;
+        /// How the matrix is sealed.
+        pub seal: &Seal = matrix.seal;
     }
 
     /// Columns of a row with its constant.
@@ -231,29 +197,9 @@ impl MomentMatrixSpec {
         self.choices.n_columns + 2
     }
 
-    /// Bound on the norm of a row with its constant, before columns are weighted.
-    pub fn row_norm(&self) -> f64 {
-        self.row_norm
-    }
-
-    /// The noise of the matrix.
-    pub fn noise(&self) -> MatrixNoise {
-        self.noise
-    }
-
     /// Standard deviation of an isometric coordinate of the noise, that of the seal included.
     pub fn noise_std_dev(&self) -> f64 {
-        sealed_std_dev(self.noise.law, self.dim(), self.seal.std_dev())
-    }
-
-    /// Step of the matrix, with its cost.
-    pub fn step(&self) -> &Step {
-        &self.step
-    }
-
-    /// How the matrix is sealed.
-    pub fn seal(&self) -> &Seal {
-        &self.seal
+        sealed_std_dev(self.noise().law, self.dim(), self.seal().std_dev())
     }
 }
 
@@ -273,17 +219,14 @@ impl Costs {
             ("the share of the residual moments", share),
             ("the share of the gradients", refined_share),
         ] {
-            if !(value > 0.0 && value < 1.0) {
-                return out_of_range(name, "> 0 and < 1", value);
-            }
+            check(value > 0.0 && value < 1.0, name, "> 0 and < 1", value)?;
         }
         let count = |plans: &[ResidualPlan]| u32::try_from(plans.len()).unwrap_or(u32::MAX);
         let [moments, gradients] = [count(&c.residuals), count(&c.refined)];
         let n_plans = moments.saturating_add(gradients);
-        if n_plans > MAX_PLANS {
-            let name = "the number of planned regressions";
-            return out_of_range(name, "at most 1000", f64::from(n_plans));
-        }
+        let name = "the number of planned regressions";
+        let few = n_plans <= MAX_PLANS;
+        check(few, name, "at most 1000", f64::from(n_plans))?;
         // Levels and a gradient of each refined one.
         let n_parts = n_plans + gradients;
         let (cost, seal) = c.budget.split_off_seals(1 + n_parts)?;
@@ -292,10 +235,8 @@ impl Costs {
         let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
         let taken = [(moments, share), (gradients, refined_share)];
         let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
-        if taken >= 1.0 {
-            let name = "the sum of the shares of residual moments and gradients";
-            return out_of_range(name, "< 1", taken);
-        }
+        let name = "the sum of the shares of residual moments and gradients";
+        check(taken < 1.0, name, "< 1", taken)?;
         let matrix = if n_plans == 0 {
             cost
         } else {
@@ -324,14 +265,9 @@ struct Features {
 impl Features {
     fn of(c: &MomentMatrixChoices) -> Result<Self> {
         let further = c.further_targets;
-        if further >= c.n_columns {
-            let name = "the number of columns of a moment matrix";
-            return out_of_range(
-                name,
-                "greater than the number of its further targets",
-                c.n_columns as f64,
-            );
-        }
+        let name = "the number of columns of a moment matrix";
+        let rule = "greater than the number of its further targets";
+        check(further < c.n_columns, name, rule, c.n_columns as f64)?;
         let Some(blocks) = c.rows.shape().filter(|_| further > 0) else {
             if further > 0 {
                 return Err(Error::Unsupported(format!(
@@ -359,8 +295,4 @@ impl Features {
             targets: own.iter().map(|&b| blocks.bounds()[b]).collect(),
         })
     }
-}
-
-fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result<T> {
-    Err(Error::OutOfRange { name, rule, value })
 }

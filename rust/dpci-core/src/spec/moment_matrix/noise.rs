@@ -1,9 +1,10 @@
 //! The noise of released second moments: its calibration, its size with the seal, and what must vary more than it.
 
+use crate::Result;
 use crate::noise::MatrixLaw;
-use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
-use crate::spec::{MatrixNoise, Query, Step};
-use crate::{Error, Result};
+use crate::privacy::{Calibration, Cost, DataBounds};
+use crate::spec::MatrixNoise;
+use crate::spec::step::check_scale;
 
 /// Every direction of the regressors must vary this many times more than the noise reaches.
 const CLEAR: f64 = 2.0;
@@ -27,34 +28,10 @@ pub(in crate::spec) fn matrix_noise(
     sup: f64,
     cost: Cost,
 ) -> Result<MatrixNoise> {
-    let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
-        let sensitivity = bounds.nuclear(sup);
-        let rate = laplace_rate(sensitivity, epsilon)?;
-        (MatrixLaw::MatrixLaplace { rate }, sensitivity)
-    } else {
-        let sensitivity = bounds.frobenius(sup, Calibration::Tight);
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        (MatrixLaw::Gaussian { std_dev }, sensitivity)
+    let noise = match cost {
+        Cost::Epsilon(epsilon) => MatrixNoise::laplace(bounds.nuclear(sup), epsilon)?,
+        _ => MatrixNoise::gaussian(bounds.frobenius(sup, Calibration::Tight), cost)?,
     };
-    if !law.scale().is_normal() {
-        let rule = "such that the noise has a finite scale in double precision";
-        return Err(Error::OutOfRange {
-            name: "budget",
-            rule,
-            value: cost.value(),
-        });
-    }
-    Ok(MatrixNoise { law, sensitivity })
-}
-
-pub(in crate::spec) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
-    Step {
-        query,
-        noise: noise.law.family(),
-        cost,
-        scale: noise.law.scale(),
-        hessian_scale: None,
-        levels_scale: None,
-        sensitivity: noise.sensitivity,
-    }
+    check_scale(noise.law.scale().is_normal(), cost)?;
+    Ok(noise)
 }

@@ -2,27 +2,16 @@
 
 use super::{MomentMatrixSpec, ResidualPlan};
 use crate::Result;
-use crate::error::check;
 use crate::loss::gradient_rounding;
 use crate::noise::{Law, NoiseLaw};
 use crate::privacy::{Cost, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
 use crate::spec::fit::sum_rounding;
-use crate::spec::{Part, Query, Seal, Step};
+use crate::spec::step::check_scale;
+use crate::spec::{Part, Planned, Query, Seal, Step};
 
 /// The squared residual of a record, over the cap, has this part of the greatest norm of its regressors: it lengthens the whole by 3%.
 const SQUARE_RATIO: f64 = 0.25;
-
-/// The noise of a released gradient.
-#[derive(Debug, Clone)]
-pub struct GradientNoise {
-    /// Its law.
-    pub law: NoiseLaw,
-    /// For the record.
-    pub step: Step,
-    /// How it is sealed.
-    pub seal: Seal,
-}
 
 impl MomentMatrixSpec {
     /// ω, by which squared residuals over the cap are multiplied behind a gradient.
@@ -35,7 +24,7 @@ impl MomentMatrixSpec {
     /// # Privacy
     /// No record's term is longer than `cap·√(‖x‖² + ω²)`, of persons and weights neither, whose shares add up to at most 1. The cost does
     /// not depend on the cap, which is public or released.
-    pub fn gradient_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<GradientNoise> {
+    pub fn gradient_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<Planned<NoiseLaw>> {
         let (c, cost, dim) = (
             self.choices(),
             self.gradient_cost,
@@ -53,26 +42,19 @@ impl MomentMatrixSpec {
             let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
             NoiseLaw::Gaussian { std_dev }
         };
-        check(
-            law.scale().is_normal(),
-            "budget",
-            "such that the noise has a finite scale in double precision",
-            cost.value(),
-        )?;
+        check_scale(law.scale().is_normal(), cost)?;
         // Sums are those of whole rows, with their rounding.
         let reach = self.row_norm().max(norm);
         let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * greatest * reach;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
-        Ok(GradientNoise {
-            step: Step {
-                query: Query::ResidualGradient,
-                noise: law.family(),
+        Ok(Planned {
+            step: Step::new(
+                Query::ResidualGradient,
+                law.family(),
                 cost,
-                scale: law.scale(),
-                hessian_scale: None,
-                levels_scale: None,
+                law.scale(),
                 sensitivity,
-            },
+            ),
             seal: Seal::new(Part::ResidualGradient, dim, distance, self.seal_cost)?,
             law,
         })

@@ -1,12 +1,10 @@
 //! How far the tail of the residuals reaches: the noise of the share of records near each level, and the cap that follows.
 
 use super::{MomentMatrixSpec, ResidualPlan};
-use crate::loss::{LEVELS, gradient_rounding, level};
-use crate::noise::{AnyLaw, Law};
+use crate::loss::{LEVELS, level};
+use crate::noise::AnyLaw;
 use crate::privacy::Cost;
-use crate::spec::fit::sum_rounding;
-use crate::spec::functional::{independent, noise_of};
-use crate::spec::{Part, Query, Seal, Step};
+use crate::spec::{Part, Planned, Query};
 use crate::{Error, Result};
 use std::f64::consts::SQRT_2;
 
@@ -24,17 +22,6 @@ const TOGETHER: usize = 4;
 /// and of normal noise.
 const LAPLACE_TOGETHER: f64 = 7.013_578_791_341_908;
 const NORMAL_TOGETHER: f64 = 4.652_695_748_081_682;
-
-/// The noise of the shares at the levels.
-#[derive(Debug, Clone)]
-pub struct LevelNoise {
-    /// Its law.
-    pub law: AnyLaw,
-    /// For the record.
-    pub step: Step,
-    /// How they are sealed.
-    pub seal: Seal,
-}
 
 /// The cap that released levels call for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +84,7 @@ impl MomentMatrixSpec {
     /// # Privacy
     /// The shares of a record, of a person and of a weighted record are at least 0 and add up to at most 1. So two of them are at most 2
     /// apart in the L1 norm and √2 in the Euclidean one, and one is at most 1 from none.
-    pub fn level_noise(&self) -> Result<LevelNoise> {
+    pub fn level_noise(&self) -> Result<Planned<AnyLaw>> {
         let (c, cost) = (self.choices(), self.level_cost);
         let bounds = c.terms.bounds(1.0, LEVELS)?;
         // A record's shares are rounded, each once or twice.
@@ -107,23 +94,8 @@ impl MomentMatrixSpec {
             _ => changed.sqrt(),
         };
         let sensitivity = bounds.argmin(shift, 1.0);
-        let (noise, scale) = noise_of(cost, sensitivity)?;
-        let law = independent(cost, LEVELS, scale)?;
-        let data = 2.0 * sum_rounding(&bounds, gradient_rounding);
-        let distance = data + 2.0 * law.error_bound();
-        Ok(LevelNoise {
-            step: Step {
-                query: Query::ResidualLevels,
-                noise,
-                cost,
-                scale,
-                hessian_scale: None,
-                levels_scale: None,
-                sensitivity,
-            },
-            seal: Seal::new(Part::ResidualLevels, LEVELS, distance, self.seal_cost)?,
-            law,
-        })
+        let kind = (Query::ResidualLevels, Part::ResidualLevels);
+        Planned::independent(kind, cost, &bounds, sensitivity, 2.0, self.seal_cost)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The regressions whose residuals' moments are released, the cap on residuals and the noise, from public values and a released matrix.
 
 use super::MomentMatrixSpec;
-use super::noise::{matrix_noise, step_of};
+use super::noise::matrix_noise;
 use crate::loss::{moment_rounding, person_rounding};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::spec::fit::sum_rounding;
-use crate::spec::{MatrixNoise, Part, Query, Seal, Step};
+use crate::spec::{MatrixNoise, Part, Planned, Query};
 use crate::{Error, Result};
 
 /// Residuals count up to this many of their standard deviations in the residual moments: all of normal ones with twice the standard
@@ -82,17 +82,6 @@ impl ResidualPlan {
     }
 }
 
-/// The noise of the residual moments at released coefficients.
-#[derive(Debug, Clone)]
-pub struct ResidualNoise {
-    /// Law and sensitivity.
-    pub noise: MatrixNoise,
-    /// For the record.
-    pub step: Step,
-    /// How they are sealed.
-    pub seal: Seal,
-}
-
 impl MomentMatrixSpec {
     /// The greatest residual `vᵀ(x, s) + y`, or without y, that counts, at coefficients v of at most this norm where squared residuals have
     /// about this mean: `CAP` of their standard deviations.
@@ -120,7 +109,7 @@ impl MomentMatrixSpec {
     ///
     /// # Privacy
     /// The cost does not depend on the cap, which is public or released.
-    pub fn residual_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<ResidualNoise> {
+    pub fn residual_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<Planned<MatrixNoise>> {
         let (c, cost) = (self.choices(), self.residual_cost);
         let dim = plan.regressors.len();
         let norm = plan.norm(&c.rows, self.intercept());
@@ -136,11 +125,8 @@ impl MomentMatrixSpec {
         let relative = sum_rounding(&bounds, of_rows);
         // Sums are those of whole rows, with their rounding.
         let data = relative * greatest * self.row_norm().powi(2);
-        Ok(ResidualNoise {
-            noise,
-            step: step_of(Query::ResidualMoments, cost, noise),
-            seal: self.seal_at(Part::ResidualMoments, data, noise, dim)?,
-        })
+        let kind = (Query::ResidualMoments, Part::ResidualMoments);
+        noise.planned(kind, cost, dim, data, self.seal_cost)
     }
 }
 

@@ -13,9 +13,8 @@ pub(crate) use shares::At;
 use shares::{EARLIER_HESSIANS, NORMS, RADII, SHAPE};
 
 use super::fit::{check_budget, check_size, matrix_seal, share_seal, sum_rounding};
-use super::functional::{independent, noise_of};
-use super::moment_matrix::{cost_of, matrix_noise, sealed_std_dev, step_of};
-use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
+use super::moment_matrix::{cost_of, matrix_noise, sealed_std_dev};
+use super::{MatrixNoise, Part, Planned, Query, Seal, Step, Terms};
 use crate::error::{check_length, check_positive};
 use crate::interval::{CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
@@ -23,7 +22,7 @@ use crate::loss::{
     Continued, Loss, Targets, gradient_rounding, moment_rounding, person_rounding,
     second_moment_rounding,
 };
-use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw, symmetric};
+use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -88,17 +87,6 @@ pub struct NewtonSpec {
     row_norm: f64,
     cost: Cost,
     seal_cost: Cost,
-}
-
-/// Noise of a released vector, with its step and seal.
-#[derive(Debug, Clone)]
-pub struct Planned<L> {
-    /// Law of the noise.
-    pub law: L,
-    /// For the record.
-    pub step: Step,
-    /// How the values are sealed.
-    pub seal: Seal,
 }
 
 /// Noise of both matrices at the last point.
@@ -201,12 +189,7 @@ impl NewtonSpec {
             choices.loss = Arc::new(loss);
         }
         let c = &choices;
-        if c.terms.n_samples == 0 || c.n_columns == 0 {
-            return Err(Error::Empty {
-                rows: c.terms.n_samples,
-                params: c.n_columns,
-            });
-        }
+        c.terms.check_any(c.n_columns)?;
         c.rows.check_columns(c.n_columns)?;
         let length = c.rows.norm();
         check_positive("row_norm", length)?;
@@ -538,7 +521,7 @@ impl NewtonSpec {
     /// norm, and by at most 2 in the sum of their sizes, which counts under pure DP.
     fn counts(
         &self,
-        (query, part): (Query, Part),
+        kind: (Query, Part),
         norms: Vec<f64>,
         beyond: f64,
         share: f64,
@@ -548,26 +531,11 @@ impl NewtonSpec {
         let moved = bounds.objective_shift(1.0);
         let moved = if self.is_pure() { moved } else { moved.sqrt() };
         let sensitivity = bounds.argmin(moved, 1.0);
-        let (family, scale) = noise_of(cost, sensitivity)?;
-        let law = independent(cost, number, scale)?;
-        let distance = 2.0 * sum_rounding(&bounds, gradient_rounding) + 2.0 * law.error_bound();
         Ok(NormCounts {
             norms,
             beyond,
             seen: if self.is_pure() { pure::SEEN } else { SEEN },
-            noise: Planned {
-                step: Step {
-                    query,
-                    noise: family,
-                    cost,
-                    scale,
-                    hessian_scale: None,
-                    levels_scale: None,
-                    sensitivity,
-                },
-                seal: Seal::new(part, number, distance, self.seal_cost)?,
-                law,
-            },
+            noise: Planned::independent(kind, cost, &bounds, sensitivity, 2.0, self.seal_cost)?,
         })
     }
 
@@ -577,11 +545,8 @@ impl NewtonSpec {
         let (bounds, cost) = (self.bounds(radius)?, self.share(share));
         let noise = matrix_noise(&bounds, 1.0, cost)?;
         let data = 2.0 * sum_rounding(&bounds, second_moment_rounding) * radius.powi(2);
-        Ok(Planned {
-            law: noise,
-            step: step_of(Query::Shape, cost, noise),
-            seal: self.symmetric_seal(Part::Shape, data, noise)?,
-        })
+        let kind = (Query::Shape, Part::Shape);
+        noise.planned(kind, cost, self.n_params(), data, self.seal_cost)
     }
 
     /// End of the spectrum of the noise, below which eigenvalues are not told from it: `√(2d)` standard deviations of an isometric
@@ -609,15 +574,13 @@ impl NewtonSpec {
         let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * longest.gradient;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
         Ok(Planned {
-            step: Step {
-                query: Query::NewtonGradient,
-                noise: law.family(),
+            step: Step::new(
+                Query::NewtonGradient,
+                law.family(),
                 cost,
-                scale: std_dev,
-                hessian_scale: None,
-                levels_scale: None,
+                std_dev,
                 sensitivity,
-            },
+            ),
             seal: Seal::new(Part::Gradient, dim, distance, self.seal_cost)?,
             law,
         })
@@ -629,7 +592,7 @@ impl NewtonSpec {
         let noise = matrix_noise(&self.bounds(1.0)?, bounds.hessian, cost)?;
         Ok(Planned {
             law: noise,
-            step: step_of(Query::NewtonHessian, cost, noise),
+            step: noise.step(Query::NewtonHessian, cost),
             seal: self.moment_seal(Part::Hessian, noise, bounds.stretch)?,
         })
     }
@@ -640,11 +603,7 @@ impl NewtonSpec {
         let square = greatest.gradient.powi(2);
         let alpha = HESSIAN_PART * square / greatest.hessian;
         let sensitivity = bounds.joint_frobenius((alpha * greatest.hessian).hypot(square));
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        Ok([std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
-            law: MatrixLaw::Gaussian { std_dev },
-            sensitivity,
-        }))
+        MatrixNoise::gaussian_pair(alpha, sensitivity, cost)
     }
 
     /// The noise of Hessian and gradient covariance at the last point.
@@ -699,13 +658,6 @@ impl NewtonSpec {
             0.0,
             self.seal_cost,
         )
-    }
-
-    fn symmetric_seal(&self, part: Part, data: f64, noise: MatrixNoise) -> Result<Seal> {
-        let dim = self.n_params();
-        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
-        let count = symmetric::isometric_dim(dim);
-        Seal::new(part, count, distance, self.seal_cost)
     }
 }
 

@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use super::{NewtonSpec, NormBounds, Planned};
 use crate::Result;
-use crate::error::check;
-use crate::loss::gradient_rounding;
 use crate::noise::{AnyLaw, MatrixLaw};
 use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
 use crate::row_domain::RowDomain;
-use crate::spec::fit::{greatest_mass, greatest_rows, sum_rounding};
-use crate::spec::functional::{independent, noise_of};
+use crate::spec::fit::{greatest_mass, greatest_rows};
+use crate::spec::step::check_scale;
 use crate::spec::{
     Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant,
 };
@@ -79,23 +77,8 @@ impl NewtonSpec {
     pub(crate) fn null_slope(&self) -> Result<Planned<AnyLaw>> {
         let (bounds, cost) = (self.choices.terms.bounds(1.0, 1)?, self.share(NULL_SLOPE));
         let sensitivity = bounds.argmin(bounds.objective_shift(0.5), 1.0);
-        let (noise, scale) = noise_of(cost, sensitivity)?;
-        let law = independent(cost, 1, scale)?;
-        let distance =
-            sum_rounding(&bounds, gradient_rounding) + 2.0 * crate::noise::Law::error_bound(&law);
-        Ok(Planned {
-            step: Step {
-                query: Query::NullSlope,
-                noise,
-                cost,
-                scale,
-                hessian_scale: None,
-                levels_scale: None,
-                sensitivity,
-            },
-            seal: Seal::new(Part::Gradient, 1, distance, self.seal_cost)?,
-            law,
-        })
+        let kind = (Query::NullSlope, Part::Gradient);
+        Planned::independent(kind, cost, &bounds, sensitivity, 1.0, self.seal_cost)
     }
 
     /// Objective perturbation on rows that weigh less beyond this radius: noise, ridge and seal.
@@ -187,12 +170,7 @@ impl NewtonSpec {
         let sensitivity = rows.nuclear(loss.sup_weighted_sum(weight, f64::INFINITY));
         let rate = laplace_rate(sensitivity, cost.value())?;
         let rates = [weight * rate, rate];
-        check(
-            rates.iter().all(|rate| rate.recip().is_normal()),
-            "budget",
-            "such that the noise has a finite scale in double precision",
-            cost.value(),
-        )?;
+        check_scale(rates.iter().all(|rate| rate.recip().is_normal()), cost)?;
         Ok(rates.map(|rate| MatrixNoise {
             law: MatrixLaw::MatrixLaplace { rate },
             sensitivity,

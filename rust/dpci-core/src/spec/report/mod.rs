@@ -95,15 +95,13 @@ impl ReportSpec {
                 Cost::EpsilonDelta { epsilon, delta } => gaussian_mu(epsilon, delta)?,
                 cost => cost.mu(),
             };
-            Ok(Step {
+            Ok(Step::new(
                 query,
-                noise: Family::Gaussian,
-                cost: costs[i],
-                scale: gaussian_std_dev(sensitivities[i], mu)?,
-                hessian_scale: None,
-                levels_scale: None,
-                sensitivity: sensitivities[i],
-            })
+                Family::Gaussian,
+                costs[i],
+                gaussian_std_dev(sensitivities[i], mu)?,
+                sensitivities[i],
+            ))
         };
         let extra = Some([
             step(0, Query::ReportGradient)?,

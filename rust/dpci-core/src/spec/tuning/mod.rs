@@ -145,24 +145,18 @@ impl TuningSpec {
         })
     }
 
-    /// The model of each candidate, on its part of the records or in one run.
-    pub fn candidates(&self) -> &[Spec] {
-        &self.candidates
-    }
-
-    /// Radius of the ball in which each candidate is scored.
-    pub fn radii(&self) -> &[f64] {
-        &self.radii
+    getters! {
+        /// The model of each candidate, on its part of the records or in one run.
+        pub candidates: &[Spec] = candidates;
+        /// Radius of the ball in which each candidate is scored.
+        pub radii: &[f64] = radii;
+        /// The scores.
+        pub score_step: &ScoreStep = step;
     }
 
     /// Number of parameters, the intercept included.
     pub fn n_params(&self) -> usize {
         self.candidates.first().map_or(0, Spec::n_params)
-    }
-
-    /// The scores.
-    pub fn score_step(&self) -> &ScoreStep {
-        &self.step
     }
 
     /// How a noisy score is sealed, which only [`TuningMethod::Repeat`] needs.
