@@ -46,22 +46,15 @@ macro_rules! named {
     };
 }
 
-/// Getters of what nothing outside may change: fields, or fields of these, by value or by reference.
+/// Methods that say one value each, as a table.
 macro_rules! getters {
-    () => {};
-    ($(#[$about:meta])* $vis:vis $name:ident: &$Type:ty = $($field:ident).+; $($rest:tt)*) => {
-        $(#[$about])*
-        $vis fn $name(&self) -> &$Type {
-            &self.$($field).+
-        }
-        getters! { $($rest)* }
-    };
-    ($(#[$about:meta])* $vis:vis $name:ident: $Type:ty = $($field:ident).+; $($rest:tt)*) => {
-        $(#[$about])*
-        $vis fn $name(&self) -> $Type {
-            self.$($field).+
-        }
-        getters! { $($rest)* }
+    ($self:ident => $($(#[$about:meta])* $vis:vis $name:ident: $Type:ty = $value:expr;)*) => {
+        $(
+            $(#[$about])*
+            $vis fn $name(&$self) -> $Type {
+                $value
+            }
+        )*
     };
 }
 

@@ -173,13 +173,13 @@ impl Blocks {
         self.members.len()
     }
 
-    getters! {
+    getters! { self =>
         /// `a_b` of each block.
-        pub bounds: &[f64] = bounds;
+        pub bounds: &[f64] = &self.bounds;
         /// The block of each coordinate.
-        pub members: &[usize] = members;
+        pub members: &[usize] = &self.members;
         /// Number of coordinates of each block.
-        pub sizes: &[usize] = sizes;
+        pub sizes: &[usize] = &self.sizes;
     }
 
     /// `√(Σ a_b²)`, the greatest Euclidean norm, rounded up: that of a block is at most its sum of absolute values.

@@ -308,15 +308,15 @@ impl<'a> Design<'a> {
         self.targets.len()
     }
 
-    getters! {
+    getters! { self =>
         /// Number of records that the rows stand for.
-        pub n_records: usize = n_records;
+        pub n_records: usize = self.n_records;
         /// The public bounds that the rows were checked against.
-        pub bounds: &RowBounds = bounds;
+        pub bounds: &RowBounds = &self.bounds;
         /// The rows as they are stored.
-        pub rows: &Rows<'a> = rows;
+        pub rows: &Rows<'a> = &self.rows;
         /// The constant appended to each row.
-        pub intercept: Option<f64> = intercept;
+        pub intercept: Option<f64> = self.intercept;
     }
 
     /// How many records each row stands for; `None`: one.

@@ -117,17 +117,17 @@ impl Persons {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// Whose privacy counts, and by which rule rows do.
-        pub unit: Unit = unit;
+        pub unit: Unit = self.unit;
         /// The person of each row of the table.
-        pub owners: &[u32] = owners;
+        pub owners: &[u32] = &self.owners;
         /// How many rows of each person count.
-        pub kept: &[usize] = kept;
+        pub kept: &[usize] = &self.kept;
         /// Whether all rows count and lie in the table person by person.
-        pub in_order: bool = in_order;
+        pub in_order: bool = self.in_order;
         /// How much each row counts.
-        pub shares: &[f64] = shares;
+        pub shares: &[f64] = &self.shares;
     }
 
     /// Number of persons.

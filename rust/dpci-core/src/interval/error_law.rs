@@ -105,16 +105,16 @@ impl ErrorLaw {
         }
     }
 
-    getters! {
+    getters! { self =>
         /// Covariance of the sampling error; noise in the matrices can make it indefinite.
-        pub sampling: &[f64] = sampling;
+        pub sampling: &[f64] = &self.sampling;
         /// Multiplier of the coefficients' noise: a symmetric matrix, or for the last of several steps what each coordinate of the noise adds to
         /// each parameter, by rows.
-        pub noise: &[f64] = noise;
+        pub noise: &[f64] = &self.noise;
         /// Factor by which simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
-        pub factor: f64 = factor;
+        pub factor: f64 = self.factor;
         /// Shape of the gamma law of W; infinite if W is 1.
-        pub shape: f64 = shape;
+        pub shape: f64 = self.shape;
     }
 
     /// A covariance that the sampling error has at least along every contrast; `None` for matrices that are taken as they are.

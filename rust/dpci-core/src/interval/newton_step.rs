@@ -200,15 +200,15 @@ impl NewtonStep {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// `I + λH₀⁻¹`, row-major and symmetric: the unregularised parameters are this times the released ones.
-        pub map: &[f64] = map;
+        pub map: &[f64] = &self.map;
         /// The sampling error of the unregularised parameters is at most this times that of the released ones.
-        pub sampling_map: &[f64] = sampling_map;
+        pub sampling_map: &[f64] = &self.sampling_map;
         /// The same of the error that the noise of the coefficients makes.
-        pub noise_map: &[f64] = noise_map;
+        pub noise_map: &[f64] = &self.noise_map;
         /// Covariance that stands for the noise of the Hessian in the step, and for the bounds on what the step leaves out.
-        pub covariance: &[f64] = covariance;
+        pub covariance: &[f64] = &self.covariance;
     }
 
     /// Covariance that stands for the choice of fits: those near a limit may have passed it by chance.

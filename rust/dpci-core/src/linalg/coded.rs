@@ -109,15 +109,15 @@ impl Layout {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// Columns of the numbers.
-        pub numbers: &[usize] = numbers;
+        pub numbers: &[usize] = &self.numbers;
         /// Categories.
-        pub categories: &[Category] = categories;
+        pub categories: &[Category] = &self.categories;
         /// Numbers and categories in the order of their columns.
-        pub order: &[Field] = order;
+        pub order: &[Field] = &self.order;
         /// Number of columns.
-        pub n_columns: usize = n_columns;
+        pub n_columns: usize = self.n_columns;
     }
 
     /// Place of code 0 of a category in a table.

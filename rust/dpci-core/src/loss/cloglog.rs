@@ -17,16 +17,18 @@ fn ratio(s: f64) -> f64 {
 }
 
 impl Loss for CLogLog {
-    fn name(&self) -> &'static str {
-        "cloglog"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![]))
+    getters! { self =>
+        name: &'static str = "cloglog";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![]));
+        slope_bound: f64 = f64::INFINITY;
+        curvature_bound: f64 = f64::INFINITY;
+        /// Over which an exponential changes by a power of e.
+        curvature_width: f64 = 1.0;
+        /// Slope of a negative class of seven records in a hundred.
+        usual_slope: f64 = 2.7;
+        one_signed: bool = true;
+        greatest_pull: f64 = up(cells::greatest_pull(|z| self.greatest_push(z), 40.0));
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -80,35 +82,13 @@ impl Loss for CLogLog {
         true
     }
 
-    fn slope_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
     /// Beyond, the negative class has a probability of less than one in a hundred thousand.
     fn continued_beyond(&self, _y: f64) -> Option<[f64; 2]> {
         Some([f64::NEG_INFINITY, 2.5])
     }
 
-    /// Over which an exponential changes by a power of e.
-    fn curvature_width(&self) -> f64 {
-        1.0
-    }
-
-    /// Slope of a negative class of seven records in a hundred.
-    fn usual_slope(&self) -> f64 {
-        2.7
-    }
-
     fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
         constant_of_classes(self, slope, least, |share| (-(-share).ln_1p()).ln())
-    }
-
-    fn one_signed(&self) -> bool {
-        true
     }
 
     // The negative class at the greatest predictor has slope and curvature e^radius, at least 1; the positive class has less than 1.
@@ -143,10 +123,6 @@ impl Loss for CLogLog {
 
     fn greatest_push(&self, margin: f64) -> f64 {
         exp_up(-margin)
-    }
-
-    fn greatest_pull(&self) -> f64 {
-        up(cells::greatest_pull(|z| self.greatest_push(z), 40.0))
     }
 
     /// Range of the negative class, `e^r - e^{-r}`, and of the positive one, from `-log(1 - exp(-e^{-r}))`, at most

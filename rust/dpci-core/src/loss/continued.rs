@@ -75,16 +75,22 @@ impl Continued {
 }
 
 impl Loss for Continued {
-    fn name(&self) -> &'static str {
-        self.loss.name()
-    }
-
-    fn is_likelihood(&self) -> bool {
-        self.loss.is_likelihood()
-    }
-
-    fn targets(&self) -> Targets {
-        self.loss.targets()
+    getters! { self =>
+        name: &'static str = self.loss.name();
+        is_likelihood: bool = self.loss.is_likelihood();
+        targets: Targets = self.loss.targets();
+        bound_roundings: f64 = self.loss.tail_roundings(self.reach);
+        slope_bound: f64 = self.slope_bound;
+        is_continued: bool = true;
+        usual_slope: f64 = self.loss.usual_slope().min(self.slope_bound);
+        usual_slope_at_zero: f64 = self.loss.usual_slope_at_zero();
+        /// Exponential curvatures: a step from below goes too far by a power of e.
+        longest_step: f64 = 1.0;
+        curvature_bound: f64 = self.curvature_bound;
+        curvature_width: f64 = self.loss.curvature_width();
+        one_signed: bool = self.loss.one_signed();
+        /// Beyond the reach slopes point back to 0.
+        greatest_pull: f64 = self.loss.greatest_pull();
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -138,49 +144,12 @@ impl Loss for Continued {
         self.loss.slope_error(self.reach)
     }
 
-    fn bound_roundings(&self) -> f64 {
-        self.loss.tail_roundings(self.reach)
-    }
-
     fn tail_roundings(&self, radius: f64) -> f64 {
         self.loss.tail_roundings(radius.min(self.reach))
     }
 
     fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
         self.loss.best_constant(slope, least)
-    }
-
-    fn slope_bound(&self) -> f64 {
-        self.slope_bound
-    }
-
-    fn is_continued(&self) -> bool {
-        true
-    }
-
-    fn usual_slope(&self) -> f64 {
-        self.loss.usual_slope().min(self.slope_bound)
-    }
-
-    fn usual_slope_at_zero(&self) -> f64 {
-        self.loss.usual_slope_at_zero()
-    }
-
-    /// Exponential curvatures: a step from below goes too far by a power of e.
-    fn longest_step(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        self.curvature_bound
-    }
-
-    fn curvature_width(&self) -> f64 {
-        self.loss.curvature_width()
-    }
-
-    fn one_signed(&self) -> bool {
-        self.loss.one_signed()
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {
@@ -218,11 +187,6 @@ impl Loss for Continued {
 
     fn greatest_push(&self, margin: f64) -> f64 {
         self.loss.greatest_push(margin).min(self.slope_bound)
-    }
-
-    /// Beyond the reach slopes point back to 0.
-    fn greatest_pull(&self) -> f64 {
-        self.loss.greatest_pull()
     }
 
     fn value_range(&self, radius: f64) -> f64 {

@@ -265,16 +265,15 @@ fn finite(
 }
 
 impl Loss for Custom {
-    fn name(&self) -> &'static str {
-        "custom"
-    }
-
-    fn may_be_flat(&self) -> bool {
-        true
-    }
-
-    fn targets(&self) -> Targets {
-        self.declared.targets
+    getters! { self =>
+        name: &'static str = "custom";
+        may_be_flat: bool = true;
+        targets: Targets = self.declared.targets;
+        predictor_bound: Option<f64> = self.declared.predictor_bound;
+        curvature_floor: f64 = self.declared.strong_convexity;
+        slope_bound: f64 = self.declared.slope_bound;
+        curvature_bound: f64 = self.declared.curvature_bound;
+        one_signed: bool = self.declared.one_signed;
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -296,26 +295,6 @@ impl Loss for Custom {
     /// Assumed: 64 units in the last place.
     fn slope_error(&self, _radius: f64) -> f64 {
         64.0 * f64::EPSILON * self.declared.slope_bound
-    }
-
-    fn predictor_bound(&self) -> Option<f64> {
-        self.declared.predictor_bound
-    }
-
-    fn curvature_floor(&self) -> f64 {
-        self.declared.strong_convexity
-    }
-
-    fn slope_bound(&self) -> f64 {
-        self.declared.slope_bound
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        self.declared.curvature_bound
-    }
-
-    fn one_signed(&self) -> bool {
-        self.declared.one_signed
     }
 
     fn sup_slope(&self, _radius: f64) -> f64 {

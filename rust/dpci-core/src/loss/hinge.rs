@@ -8,12 +8,14 @@ use crate::Result;
 pub struct Hinge;
 
 impl Loss for Hinge {
-    fn name(&self) -> &'static str {
-        "hinge"
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![]))
+    getters! { self =>
+        name: &'static str = "hinge";
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![]));
+        kinked: bool = true;
+        slope_bound: f64 = 1.0;
+        /// Infinite: the slope jumps.
+        curvature_bound: f64 = f64::INFINITY;
+        one_signed: bool = true;
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -30,23 +32,6 @@ impl Loss for Hinge {
             curvature.fill(0.0);
         }
         Ok(())
-    }
-
-    fn kinked(&self) -> bool {
-        true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        1.0
-    }
-
-    /// Infinite: the slope jumps.
-    fn curvature_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn one_signed(&self) -> bool {
-        true
     }
 
     fn sup_slope(&self, _radius: f64) -> f64 {

@@ -40,12 +40,12 @@ impl Huber {
 }
 
 impl Loss for Huber {
-    fn name(&self) -> &'static str {
-        "huber"
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.target_bound, self.k]))
+    getters! { self =>
+        name: &'static str = "huber";
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.target_bound, self.k]));
+        slope_bound: f64 = self.k;
+        curvature_bound: f64 = 1.0;
+        one_signed: bool = false;
     }
 
     fn targets(&self) -> Targets {
@@ -96,18 +96,6 @@ impl Loss for Huber {
             *u = (residual + k).clamp(2.0 * self.k) - k;
         }
         true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        self.k
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        1.0
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

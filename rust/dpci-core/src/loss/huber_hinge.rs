@@ -83,16 +83,13 @@ impl WithSimd for Evaluate<'_> {
 }
 
 impl Loss for HuberHinge {
-    fn name(&self) -> &'static str {
-        "huber_hinge"
-    }
-
-    fn may_be_flat(&self) -> bool {
-        self.h < 1.0
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.h]))
+    getters! { self =>
+        name: &'static str = "huber_hinge";
+        may_be_flat: bool = self.h < 1.0;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.h]));
+        slope_bound: f64 = 1.0;
+        curvature_bound: f64 = 0.5 / self.h;
+        one_signed: bool = true;
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -110,18 +107,6 @@ impl Loss for HuberHinge {
             let depth = Doubled::from(1.0) - *u * *y + Doubled::from(self.h);
             *u = (depth / Doubled::from(2.0 * self.h)).clamp(1.0) * -y;
         }
-        true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        0.5 / self.h
-    }
-
-    fn one_signed(&self) -> bool {
         true
     }
 

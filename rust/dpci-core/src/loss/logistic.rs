@@ -17,20 +17,21 @@ impl Logistic {
 }
 
 impl Loss for Logistic {
-    fn name(&self) -> &'static str {
-        "logistic"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
+    getters! { self =>
+        name: &'static str = "logistic";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![]));
+        slope_bound: f64 = 1.0;
+        curvature_bound: f64 = 0.25;
+        self_concordance: f64 = 1.0;
+        curvature_slack: f64 = 1.0;
+        curvature_width: f64 = 1.0;
+        one_signed: bool = true;
+        greatest_pull: f64 = sigmoid_family::greatest_pull(1.0, 0.0);
     }
 
     fn null_predictor(&self, slope: f64) -> Option<(f64, f64)> {
         Some(sigmoid_family::null_predictor(slope))
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![]))
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -64,30 +65,6 @@ impl Loss for Logistic {
         true
     }
 
-    fn slope_bound(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        0.25
-    }
-
-    fn self_concordance(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_slack(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_width(&self) -> f64 {
-        1.0
-    }
-
-    fn one_signed(&self) -> bool {
-        true
-    }
-
     fn sup_slope(&self, radius: f64) -> f64 {
         Self::range(radius).sup_slope()
     }
@@ -106,10 +83,6 @@ impl Loss for Logistic {
 
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         sigmoid_family::sup_tilted_slope(1.0, 0.0, tilt, radius)
-    }
-
-    fn greatest_pull(&self) -> f64 {
-        sigmoid_family::greatest_pull(1.0, 0.0)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

@@ -50,22 +50,21 @@ impl Multinomial {
 }
 
 impl Loss for Multinomial {
-    fn name(&self) -> &'static str {
-        "multinomial"
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.classes as f64]))
+    getters! { self =>
+        name: &'static str = "multinomial";
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.classes as f64]));
+        n_predictors: usize = self.classes - 1;
+        value_at_zero: f64 = (self.classes as f64).ln() * (1.0 + 1e-9);
+        slope_bound: f64 = up(SQRT_2);
+        /// The greatest eigenvalue of M.
+        curvature_bound: f64 = 0.5;
+        one_signed: bool = false;
     }
 
     fn targets(&self) -> Targets {
         Targets::Classes {
             count: self.classes,
         }
-    }
-
-    fn n_predictors(&self) -> usize {
-        self.classes - 1
     }
 
     fn evaluate(&self, _: &[f64], _: &[f64], _: Batch<'_>) -> Result<()> {
@@ -118,26 +117,9 @@ impl Loss for Multinomial {
         (self.classes as f64 + 8.0) * f64::EPSILON
     }
 
-    fn value_at_zero(&self) -> f64 {
-        (self.classes as f64).ln() * (1.0 + 1e-9)
-    }
-
-    fn slope_bound(&self) -> f64 {
-        up(SQRT_2)
-    }
-
-    /// The greatest eigenvalue of M.
-    fn curvature_bound(&self) -> f64 {
-        0.5
-    }
-
     fn self_concordance(&self) -> f64 {
         // For a function of several predictors no such step rule is proved here.
         f64::INFINITY
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, _radius: f64) -> f64 {

@@ -76,16 +76,14 @@ impl NegativeBinomial {
 }
 
 impl Loss for NegativeBinomial {
-    fn name(&self) -> &'static str {
-        "negative_binomial"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.count_bound, self.dispersion]))
+    getters! { self =>
+        name: &'static str = "negative_binomial";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.count_bound, self.dispersion]));
+        slope_bound: f64 = self.count_bound.max(self.size);
+        curvature_bound: f64 = up(0.25 * (self.count_bound + self.size));
+        self_concordance: f64 = 1.0;
+        one_signed: bool = false;
     }
 
     fn targets(&self) -> Targets {
@@ -129,22 +127,6 @@ impl Loss for NegativeBinomial {
             *u = *u * Doubled::sum(*y, self.size) - Doubled::from(*y);
         }
         true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        self.count_bound.max(self.size)
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        up(0.25 * (self.count_bound + self.size))
-    }
-
-    fn self_concordance(&self) -> f64 {
-        1.0
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

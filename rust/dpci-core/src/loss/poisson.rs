@@ -61,16 +61,18 @@ impl Poisson {
 }
 
 impl Loss for Poisson {
-    fn name(&self) -> &'static str {
-        "poisson"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.count_bound]))
+    getters! { self =>
+        name: &'static str = "poisson";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.count_bound]));
+        slope_bound: f64 = f64::INFINITY;
+        curvature_bound: f64 = f64::INFINITY;
+        self_concordance: f64 = 1.0;
+        /// Over which an exponential changes by a power of e.
+        curvature_width: f64 = 1.0;
+        /// Slope of a quarter of the bound on counts.
+        usual_slope_at_zero: f64 = (0.25 * self.count_bound).max(1.0);
+        one_signed: bool = false;
     }
 
     fn targets(&self) -> Targets {
@@ -104,26 +106,9 @@ impl Loss for Poisson {
         true
     }
 
-    fn slope_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn self_concordance(&self) -> f64 {
-        1.0
-    }
-
     /// A mean beyond e times every count is no model of them.
     fn continued_beyond(&self, _y: f64) -> Option<[f64; 2]> {
         Some([f64::NEG_INFINITY, self.count_bound.ln() + 1.0])
-    }
-
-    /// Over which an exponential changes by a power of e.
-    fn curvature_width(&self) -> f64 {
-        1.0
     }
 
     /// Slope of two events where hardly any are expected; counts with a bound of at most 1 are taken to be scaled, at least to tenths.
@@ -135,11 +120,6 @@ impl Loss for Poisson {
         }
     }
 
-    /// Slope of a quarter of the bound on counts.
-    fn usual_slope_at_zero(&self) -> f64 {
-        (0.25 * self.count_bound).max(1.0)
-    }
-
     fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
         let mean = (1.0 - slope).clamp(least.min(self.count_bound), self.count_bound);
         Some(Constant {
@@ -148,10 +128,6 @@ impl Loss for Poisson {
             curvature: mean,
             factor: 1.0,
         })
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

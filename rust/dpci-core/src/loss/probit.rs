@@ -39,16 +39,18 @@ const ROOM: f64 = 1.0 + 256.0 * f64::EPSILON;
 const GREATEST_PREDICTOR: f64 = 1e6;
 
 impl Loss for Probit {
-    fn name(&self) -> &'static str {
-        "probit"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![]))
+    getters! { self =>
+        name: &'static str = "probit";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![]));
+        slope_bound: f64 = f64::INFINITY;
+        curvature_bound: f64 = 1.0;
+        /// Width of the logistic loss, whose predictors are 1.7 times as long.
+        curvature_width: f64 = 0.6;
+        /// Slope of a class of one record in a hundred.
+        usual_slope: f64 = 2.7;
+        one_signed: bool = true;
+        greatest_pull: f64 = up(cells::greatest_pull(|z| self.greatest_push(z), 30.0));
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -72,14 +74,6 @@ impl Loss for Probit {
         64.0 * radius * radius
     }
 
-    fn slope_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        1.0
-    }
-
     /// Beyond, a class has a probability of less than one in a million.
     fn continued_beyond(&self, y: f64) -> Option<[f64; 2]> {
         Some(if y < 0.0 {
@@ -89,23 +83,9 @@ impl Loss for Probit {
         })
     }
 
-    /// Width of the logistic loss, whose predictors are 1.7 times as long.
-    fn curvature_width(&self) -> f64 {
-        0.6
-    }
-
-    /// Slope of a class of one record in a hundred.
-    fn usual_slope(&self) -> f64 {
-        2.7
-    }
-
     fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
         let quantile = |share: f64| -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
         constant_of_classes(self, slope, least, quantile)
-    }
-
-    fn one_signed(&self) -> bool {
-        true
     }
 
     // Slope and curvature fall with the margin: all suprema are attained at -radius.
@@ -143,10 +123,6 @@ impl Loss for Probit {
 
     fn greatest_push(&self, margin: f64) -> f64 {
         ROOM * inverse_mills(margin - 4.0 * f64::EPSILON * margin.abs())
-    }
-
-    fn greatest_pull(&self) -> f64 {
-        up(cells::greatest_pull(|z| self.greatest_push(z), 30.0))
     }
 
     fn value_range(&self, radius: f64) -> f64 {

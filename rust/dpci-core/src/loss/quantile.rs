@@ -92,12 +92,13 @@ impl Quantile {
 }
 
 impl Loss for Quantile {
-    fn name(&self) -> &'static str {
-        "quantile"
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.tau, self.target_bound, self.s]))
+    getters! { self =>
+        name: &'static str = "quantile";
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.tau, self.target_bound, self.s]));
+        slope_bound: f64 = self.tau.max(1.0 - self.tau);
+        curvature_bound: f64 = 0.25 / self.s;
+        self_concordance: f64 = 1.0 / self.s;
+        one_signed: bool = false;
     }
 
     fn targets(&self) -> Targets {
@@ -137,22 +138,6 @@ impl Loss for Quantile {
             *u = *u - Doubled::from(self.tau);
         }
         true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        self.tau.max(1.0 - self.tau)
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        0.25 / self.s
-    }
-
-    fn self_concordance(&self) -> f64 {
-        1.0 / self.s
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

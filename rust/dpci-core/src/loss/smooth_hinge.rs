@@ -37,17 +37,17 @@ impl SmoothHinge {
 }
 
 impl Loss for SmoothHinge {
-    fn name(&self) -> &'static str {
-        "smooth_hinge"
-    }
-
-    /// With a greater s the curvature at margin 0 is at least .4 of the greatest.
-    fn may_be_flat(&self) -> bool {
-        self.s < 0.5
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.s]))
+    getters! { self =>
+        name: &'static str = "smooth_hinge";
+        /// With a greater s the curvature at margin 0 is at least .4 of the greatest.
+        may_be_flat: bool = self.s < 0.5;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.s]));
+        slope_bound: f64 = 1.0;
+        curvature_bound: f64 = 0.25 / self.s;
+        self_concordance: f64 = 1.0 / self.s;
+        curvature_slack: f64 = 1.0 / self.s;
+        one_signed: bool = true;
+        greatest_pull: f64 = sigmoid_family::greatest_pull(self.s, 1.0);
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
@@ -80,26 +80,6 @@ impl Loss for SmoothHinge {
         }
     }
 
-    fn slope_bound(&self) -> f64 {
-        1.0
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        0.25 / self.s
-    }
-
-    fn self_concordance(&self) -> f64 {
-        1.0 / self.s
-    }
-
-    fn curvature_slack(&self) -> f64 {
-        1.0 / self.s
-    }
-
-    fn one_signed(&self) -> bool {
-        true
-    }
-
     fn sup_slope(&self, radius: f64) -> f64 {
         self.range(radius).sup_slope()
     }
@@ -118,10 +98,6 @@ impl Loss for SmoothHinge {
 
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         sigmoid_family::sup_tilted_slope(self.s, 1.0, tilt, radius)
-    }
-
-    fn greatest_pull(&self) -> f64 {
-        sigmoid_family::greatest_pull(self.s, 1.0)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

@@ -16,20 +16,22 @@ pub struct SoftLogistic;
 const GROUP: usize = 128;
 
 impl Loss for SoftLogistic {
-    fn name(&self) -> &'static str {
-        "soft_logistic"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
+    getters! { self =>
+        name: &'static str = "soft_logistic";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![]));
+        slope_bound: f64 = Logistic.slope_bound();
+        curvature_bound: f64 = Logistic.curvature_bound();
+        self_concordance: f64 = Logistic.self_concordance();
+        curvature_slack: f64 = Logistic.curvature_slack();
+        curvature_width: f64 = 1.0;
+        one_signed: bool = false;
+        /// Linear in the label, so that of labels 0 and 1.
+        greatest_pull: f64 = Logistic.greatest_pull();
     }
 
     fn null_predictor(&self, slope: f64) -> Option<(f64, f64)> {
         Some(sigmoid_family::null_predictor(slope))
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![]))
     }
 
     fn targets(&self) -> Targets {
@@ -84,30 +86,6 @@ impl Loss for SoftLogistic {
         true
     }
 
-    fn slope_bound(&self) -> f64 {
-        Logistic.slope_bound()
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        Logistic.curvature_bound()
-    }
-
-    fn self_concordance(&self) -> f64 {
-        Logistic.self_concordance()
-    }
-
-    fn curvature_slack(&self) -> f64 {
-        Logistic.curvature_slack()
-    }
-
-    fn curvature_width(&self) -> f64 {
-        1.0
-    }
-
-    fn one_signed(&self) -> bool {
-        false
-    }
-
     fn sup_slope(&self, radius: f64) -> f64 {
         Logistic.sup_slope(radius)
     }
@@ -127,11 +105,6 @@ impl Loss for SoftLogistic {
     /// Supremum of the logistic loss: a slope `p - y` is at most p in size if it is positive, and `1 - p` if it is negative.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         Logistic.sup_tilted_slope(tilt, radius)
-    }
-
-    /// Linear in the label, so that of labels 0 and 1.
-    fn greatest_pull(&self) -> f64 {
-        Logistic.greatest_pull()
     }
 
     fn value_range(&self, radius: f64) -> f64 {

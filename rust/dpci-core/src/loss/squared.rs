@@ -32,16 +32,17 @@ impl Squared {
 }
 
 impl Loss for Squared {
-    fn name(&self) -> &'static str {
-        "squared"
-    }
-
-    fn is_likelihood(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
-        Some((self.name(), vec![self.target_bound]))
+    getters! { self =>
+        name: &'static str = "squared";
+        is_likelihood: bool = true;
+        identity: Option<(&'static str, Vec<f64>)> = Some((self.name(), vec![self.target_bound]));
+        is_quadratic: bool = true;
+        slope_bound: f64 = f64::INFINITY;
+        curvature_bound: f64 = 2.0;
+        self_concordance: f64 = 0.0;
+        one_signed: bool = false;
+        /// `2(y - u)u` at `u = y/2`, `y = B`.
+        greatest_pull: f64 = up(0.5 * self.target_bound * self.target_bound);
     }
 
     fn targets(&self) -> Targets {
@@ -68,10 +69,6 @@ impl Loss for Squared {
         Ok(())
     }
 
-    fn is_quadratic(&self) -> bool {
-        true
-    }
-
     /// One rounding, of the difference.
     fn slope_error(&self, radius: f64) -> f64 {
         f64::EPSILON * self.sup_slope(radius)
@@ -82,22 +79,6 @@ impl Loss for Squared {
             *u = (*u - Doubled::from(*y)) * 2.0;
         }
         true
-    }
-
-    fn slope_bound(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn curvature_bound(&self) -> f64 {
-        2.0
-    }
-
-    fn self_concordance(&self) -> f64 {
-        0.0
-    }
-
-    fn one_signed(&self) -> bool {
-        false
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {
@@ -120,11 +101,6 @@ impl Loss for Squared {
     /// `radius`. 4RB as r vanishes, half of twice the greatest gradient as it grows.
     fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
         up(row_norm * diameter::below_line(2.0 * self.target_bound, 2.0 * radius))
-    }
-
-    /// `2(y - u)u` at `u = y/2`, `y = B`.
-    fn greatest_pull(&self) -> f64 {
-        up(0.5 * self.target_bound * self.target_bound)
     }
 
     fn value_range(&self, radius: f64) -> f64 {

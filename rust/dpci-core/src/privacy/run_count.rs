@@ -56,13 +56,13 @@ impl RunCount {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// η.
-        pub shape: f64 = shape;
+        pub shape: f64 = self.shape;
         /// γ.
-        pub gamma: f64 = gamma;
+        pub gamma: f64 = self.gamma;
         /// The greatest number of runs.
-        pub greatest: usize = greatest;
+        pub greatest: usize = self.greatest;
     }
 
     /// Mean before conditioning, which is never below the mean after it.

@@ -41,13 +41,13 @@ impl Default for Sums {
 }
 
 impl Sums {
-    getters! {
+    getters! { self =>
         /// Number of rows.
-        pub n_rows: usize = n_rows;
+        pub n_rows: usize = self.n_rows;
         /// Number of records of parts: of rows, or of the persons of each part.
-        pub n_records: usize = n_records;
+        pub n_records: usize = self.n_records;
         /// A number that all rows together and the key of their requests determine, in whatever parts and order.
-        pub fingerprint: u128 = fingerprint;
+        pub fingerprint: u128 = self.fingerprint;
     }
 
     /// Refuses sums over other rows than those of a first pass: their sensitivity is that of one set of records.

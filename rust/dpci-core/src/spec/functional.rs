@@ -107,19 +107,19 @@ impl FunctionalSpec {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// How the quadratic and the linear coefficients are sealed.
-        pub seals: &[Seal; 2] = seals;
+        pub seals: &[Seal; 2] = &self.seals;
         /// The validated choices.
-        pub choices: &FunctionalChoices = choices;
+        pub choices: &FunctionalChoices = &self.choices;
         /// Step of the release, with its cost.
-        pub step: &Step = step;
+        pub step: &Step = &self.step;
         /// Number of parameters, the intercept included.
-        pub n_params: usize = n_params;
+        pub n_params: usize = self.n_params;
         /// R² and RB: what the coefficients of rows with norm at most 1 and targets within ±1 are multiplied by.
-        pub(crate) units: [f64; 2] = units;
+        pub(crate) units: [f64; 2] = self.units;
         /// The noise: on one coefficient after another, or, where it is Gaussian, on the isometric coordinates and entries of the sums.
-        pub(crate) law: &AnyLaw = law;
+        pub(crate) law: &AnyLaw = &self.law;
     }
 }
 

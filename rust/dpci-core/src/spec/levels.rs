@@ -70,13 +70,13 @@ impl LevelsSpec {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// Number of columns.
-        pub n_columns: usize = n_columns;
+        pub n_columns: usize = self.n_columns;
         /// Whose privacy is protected.
-        pub unit: Unit = unit;
+        pub unit: Unit = self.unit;
         /// The one step of the release.
-        pub step: &Step = step;
+        pub step: &Step = &self.step;
     }
 
     /// ε and δ of one change of the count of one level.

@@ -118,21 +118,21 @@ impl Seal {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// Part of the release that is sealed.
-        pub part: Part = part;
+        pub part: Part = self.part;
         /// τ, the greatest distance of computed to ideal values.
-        pub distance: f64 = distance;
+        pub distance: f64 = self.distance;
         /// The lattice step g.
-        pub lattice: f64 = lattice;
+        pub lattice: f64 = self.lattice;
         /// Length of the vectors.
-        pub dim: usize = dim;
+        pub dim: usize = self.dim;
         /// The integer noise.
-        pub(crate) noise: &LatticeNoise = noise;
+        pub(crate) noise: &LatticeNoise = &self.noise;
         /// Scale of the noise, in lattice steps.
-        pub scale: u64 = scale;
+        pub scale: u64 = self.scale;
         /// Cost of the seal.
-        pub cost: Cost = cost;
+        pub cost: Cost = self.cost;
     }
 
     /// The family of the noise.

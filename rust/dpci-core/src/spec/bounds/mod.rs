@@ -179,13 +179,13 @@ impl BoundsSpec {
         self.columns.len()
     }
 
-    getters! {
+    getters! { self =>
         /// Public facts of the columns.
-        pub(crate) columns: &[ColumnRange] = columns;
+        pub(crate) columns: &[ColumnRange] = &self.columns;
         /// Stages, in their order.
-        pub(crate) stages: &[Stage] = stages;
+        pub(crate) stages: &[Stage] = &self.stages;
         /// Whose privacy is protected.
-        pub unit: Unit = unit;
+        pub unit: Unit = self.unit;
     }
 
     /// Steps of the release, with their costs.

@@ -162,37 +162,37 @@ impl Spec {
         Ok(spec)
     }
 
-    getters! {
+    getters! { self =>
         /// The validated choices; the budget is without the share of the seal.
-        pub choices: &Choices = choices;
+        pub choices: &Choices = &self.choices;
         /// Number of parameters, the intercept included.
-        pub n_params: usize = bounds.params;
+        pub n_params: usize = self.bounds.params;
         /// The law of the coefficients' noise.
-        pub law: &NoiseLaw = law;
+        pub law: &NoiseLaw = &self.law;
         /// The release of the coefficients.
-        pub(crate) coefficients: &Step = coefficients;
+        pub(crate) coefficients: &Step = &self.coefficients;
         /// The sensitivity that the coefficients' noise hides, in the norm of its family.
-        pub sensitivity: f64 = coefficients.sensitivity;
+        pub sensitivity: f64 = self.coefficients.sensitivity;
         /// The bounds on which the sensitivities rest.
-        pub bounds: &DataBounds = bounds;
+        pub bounds: &DataBounds = &self.bounds;
         /// Cost that [`Choices::reserve`] leaves for other releases at the released parameters.
-        pub reserved: Option<Cost> = reserved;
+        pub reserved: Option<Cost> = self.reserved;
         /// The bound on a row with its intercept.
-        pub row_norm: f64 = bounds.row_norm;
+        pub row_norm: f64 = self.bounds.row_norm;
         /// The whole budget, with the share of the seal, which [`Self::choices`] leaves out.
-        pub budget: Budget = asked_budget;
+        pub budget: Budget = self.asked_budget;
         /// The seal of the coefficients.
-        pub seal: &Seal = seal;
+        pub seal: &Seal = &self.seal;
         /// λ, with what [`Variant::Cms11`] added to it.
-        pub l2_strength: f64 = choices.l2_strength;
+        pub l2_strength: f64 = self.choices.l2_strength;
         /// The radius W of the domain of the parameters.
-        pub radius: Option<f64> = choices.radius;
+        pub radius: Option<f64> = self.choices.radius;
         /// `L` on the domain.
-        pub slope_bound: f64 = domain.slope_bound;
+        pub slope_bound: f64 = self.domain.slope_bound;
         /// `t` on the domain.
-        pub curvature_bound: f64 = domain.curvature_bound;
+        pub curvature_bound: f64 = self.domain.curvature_bound;
         /// Strong convexity of the mean loss for every data set, beyond λ.
-        pub(crate) extra_convexity: f64 = domain.extra_convexity;
+        pub(crate) extra_convexity: f64 = self.domain.extra_convexity;
     }
 
     /// The choices with the λ and the budget that were asked for: to calibrate for another budget or number of records.

@@ -78,15 +78,15 @@ impl HistogramSpec {
         (self.unit, self.weighting)
     }
 
-    getters! {
+    getters! { self =>
         /// The noise on the counts.
-        pub(crate) law: &AnyLaw = law;
+        pub(crate) law: &AnyLaw = &self.law;
         /// How the counts are sealed.
-        pub seal: &Seal = seal;
+        pub seal: &Seal = &self.seal;
         /// The grid.
-        pub grid: &Grid = grid;
+        pub grid: &Grid = &self.grid;
         /// Step of the release, with its cost.
-        pub step: &Step = step;
+        pub step: &Step = &self.step;
     }
 
     /// Unit of which the counts of persons and of weighted records are multiples: sums of them are exact, as are those on the lattice.

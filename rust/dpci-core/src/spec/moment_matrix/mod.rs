@@ -166,25 +166,25 @@ impl MomentMatrixSpec {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// The validated choices.
-        pub choices: &MomentMatrixChoices = choices;
+        pub choices: &MomentMatrixChoices = &self.choices;
         /// `(xᵀθ - y)²`, whose sums at θ = 0 are the moments.
-        pub loss: &Arc<dyn Loss> = loss;
+        pub loss: &Arc<dyn Loss> = &self.loss;
         /// s, the constant behind each row.
-        pub intercept: f64 = intercept;
+        pub intercept: f64 = self.intercept;
         /// t, by which targets are multiplied.
-        pub target_weight: f64 = target_weight;
+        pub target_weight: f64 = self.target_weight;
         /// By which the columns of a row with its constant are multiplied: 1 but for further targets.
-        pub weights: &[f64] = weights;
+        pub weights: &[f64] = &self.weights;
         /// Bound on the norm of a row with its constant, before columns are weighted.
-        pub row_norm: f64 = row_norm;
+        pub row_norm: f64 = self.row_norm;
         /// The noise of the matrix.
-        pub noise: MatrixNoise = matrix.law;
+        pub noise: MatrixNoise = self.matrix.law;
         /// Step of the matrix, with its cost.
-        pub step: &Step = matrix.step;
+        pub step: &Step = &self.matrix.step;
         /// How the matrix is sealed.
-        pub seal: &Seal = matrix.seal;
+        pub seal: &Seal = &self.matrix.seal;
     }
 
     /// Columns of a row with its constant.

@@ -145,13 +145,13 @@ impl TuningSpec {
         })
     }
 
-    getters! {
+    getters! { self =>
         /// The model of each candidate, on its part of the records or in one run.
-        pub candidates: &[Spec] = candidates;
+        pub candidates: &[Spec] = &self.candidates;
         /// Radius of the ball in which each candidate is scored.
-        pub radii: &[f64] = radii;
+        pub radii: &[f64] = &self.radii;
         /// The scores.
-        pub score_step: &ScoreStep = step;
+        pub score_step: &ScoreStep = &self.step;
     }
 
     /// Number of parameters, the intercept included.
