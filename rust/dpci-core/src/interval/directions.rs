@@ -1,6 +1,6 @@
 //! Sums along directions, and matrices in other coordinates.
 
-use crate::linalg::product_transposed;
+use crate::linalg::{product_transposed, transposed};
 
 /// `Σ_j overlaps_ij values_j` for every i.
 pub(super) fn along(overlaps: &[f64], values: &[f64]) -> Vec<f64> {
@@ -12,14 +12,14 @@ pub(super) fn weighted(weights: &[f64], values: &[f64]) -> f64 {
     weights.iter().zip(values).map(|(w, v)| w * v).sum()
 }
 
-/// `U A Uᵀ` for eigenvectors that are the rows of U, and a symmetric A.
-pub(super) fn rotate(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
+/// `U A Uᵀ` for a symmetric A, as for eigenvectors that are the rows of U.
+pub(super) fn sandwich(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
     product_transposed(&product_transposed(vectors, matrix, dim), vectors, dim)
 }
 
 /// `Uᵀ A U`.
 pub(super) fn rotate_back(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
-    rotate(matrix, &transposed(vectors, dim), dim)
+    sandwich(matrix, &transposed(vectors, dim), dim)
 }
 
 /// `Uᵀ diag(values) U`.
@@ -36,10 +36,12 @@ pub(super) fn rotate_diagonal(values: &[f64], vectors: &[f64], dim: usize) -> Ve
     product_transposed(&scaled, vectors, dim)
 }
 
-pub(super) fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    (0..dim * dim)
-        .map(|entry| matrix[entry % dim * dim + entry / dim])
-        .collect()
+pub(super) fn diagonal_of(matrix: &[f64], dim: usize) -> Vec<f64> {
+    matrix.iter().step_by(dim + 1).copied().collect()
+}
+
+pub(super) fn trace(matrix: &[f64], dim: usize) -> f64 {
+    matrix.iter().step_by(dim + 1).sum()
 }
 
 pub(super) fn diagonal(values: &[f64]) -> Vec<f64> {

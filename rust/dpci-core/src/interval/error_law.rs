@@ -4,10 +4,11 @@
 //! fresh `b` (Wang, Kifer & Lee, equations 4 and 8).
 
 use super::MatrixDraws;
+use super::directions::sandwich;
 use super::noise_aware::NoisyMatrices;
 use crate::Result;
 use crate::error::{check, check_length};
-use crate::linalg::{Cholesky, add_diagonal, product_transposed, vector};
+use crate::linalg::{Cholesky, add_diagonal, vector};
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
 
@@ -45,8 +46,7 @@ impl ErrorLaw {
         let mut identity = vec![0.0; dim * dim];
         add_diagonal(&mut identity, dim, 1.0);
         let mut inverse = factor.solve(&identity);
-        let half = product_transposed(&inverse, gradient_cov, dim);
-        let mut sampling = product_transposed(&half, &inverse, dim);
+        let mut sampling = sandwich(gradient_cov, &inverse, dim);
         for i in 0..dim {
             for j in 0..i {
                 let mean = f64::midpoint(sampling[i * dim + j], sampling[j * dim + i]);

@@ -8,9 +8,10 @@ use std::f64::consts::{FRAC_1_PI, FRAC_1_SQRT_2};
 use errorfunctions::RealErrorFunctions;
 
 use super::ErrorLaw;
+use super::directions::{sandwich, trace};
 use crate::Result;
 use crate::error::check_length;
-use crate::linalg::{Eigen, product_transposed, solve_square, vector};
+use crate::linalg::{Eigen, product_transposed, solve_square, times, transposed, vector};
 
 /// Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds, and for other losses,
 /// of which only the size of the covariance is known beforehand.
@@ -221,8 +222,7 @@ impl LastStep {
             value * columns.map(|c| vector::dot(v, c).powi(2)).sum::<f64>()
         });
         let curvature = parts.sum::<f64>() / dim as f64;
-        let half = product_transposed(&inverse, &steps.hessian, dim);
-        let hessian = product_transposed(&half, &inverse, dim);
+        let hessian = sandwich(&steps.hessian, &inverse, dim);
         let of_round = Eigen::new(&hessian, dim, "the released Hessian")?;
         let columns = transposed(&inverse, dim);
         let reach = of_round.vectors.chunks_exact(dim).map(|w| {
@@ -293,7 +293,7 @@ impl LastStep {
             CovarianceSize::Of(size) => (size, true),
             _ => (self.covariance_size(), false),
         };
-        let mut sampling = self.turned(&s.gradient_cov);
+        let mut sampling = sandwich(&s.gradient_cov, &self.eigen.vectors, dim);
         self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
         let divided = self.divisors();
         for (i, row) in sampling.chunks_exact_mut(dim).enumerate() {
@@ -309,13 +309,7 @@ impl LastStep {
         for (entry, more) in sampling.iter_mut().zip(&added) {
             *entry += more;
         }
-        let of_rows = |matrix: &[f64]| {
-            product_transposed(
-                &product_transposed(&self.back, matrix, dim),
-                &self.back,
-                dim,
-            )
-        };
+        let of_rows = |matrix: &[f64]| sandwich(matrix, &self.back, dim);
         let (mut sampling, mut least) = (of_rows(&sampling), of_rows(&least));
         for (j, error) in self.entrywise_errors().into_iter().enumerate() {
             sampling[j * dim + j] += error;
@@ -397,10 +391,7 @@ impl LastStep {
         if !s.loss.is_continued {
             return vec![0.0; dim];
         }
-        let of_rows = |along: &[f64]| -> Vec<f64> {
-            let rows = self.back.chunks_exact(dim);
-            rows.map(|row| vector::dot(row, along)).collect()
-        };
+        let of_rows = |along: &[f64]| times(&self.back, along);
         let mut further = vec![0.0; dim];
         for (weight, step) in s.weights.iter().zip(&self.steps_from) {
             let steps = of_rows(step).into_iter().zip(&s.greatest_entries);
@@ -470,12 +461,6 @@ impl LastStep {
                 seal.powi(2) + of_hessian * whole / raised[i].powi(2) + unseen.powi(2);
         }
         added
-    }
-
-    /// A matrix in the directions of the Hessian: `VᵀAV`.
-    fn turned(&self, matrix: &[f64]) -> Vec<f64> {
-        let half = product_transposed(&self.eigen.vectors, matrix, self.dim);
-        product_transposed(&half, &self.eigen.vectors, self.dim)
     }
 
     /// Takes the posterior mean of a covariance with noise, entry by entry, around the multiple of the Hessian that is expected.
@@ -620,13 +605,4 @@ fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
 fn coordinates(eigen: &Eigen, vector: &[f64]) -> Vec<f64> {
     let rows = eigen.vectors.chunks_exact(vector.len().max(1));
     rows.map(|v| vector::dot(v, vector)).collect()
-}
-
-fn trace(matrix: &[f64], dim: usize) -> f64 {
-    matrix.iter().step_by(dim + 1).sum()
-}
-
-fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    let entry = |k: usize| matrix[k % dim * dim + k / dim];
-    (0..dim * dim).map(entry).collect()
 }

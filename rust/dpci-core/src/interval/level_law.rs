@@ -1,13 +1,13 @@
 //! The law of the errors where level totals were released: the Hessian that they call for, and what else the released matrices tell of it
 //! (docs/proofs/intervals.md, "Level totals").
 
-use super::directions::{diagonal, rotate, rotate_back};
+use super::directions::{diagonal, rotate_back, sandwich};
 use super::noise_aware::{Estimate, LEAST_SHARE, NoisyMatrices};
 use super::rare_columns::Gradients;
 use super::spectrum::{mean_of_positive, onto_simplex};
 use crate::Result;
 use crate::error::check_length;
-use crate::linalg::{Cholesky, Eigen, add_diagonal, product_transposed, vector};
+use crate::linalg::{Cholesky, Eigen, add_diagonal, identity, product_transposed, vector};
 use crate::noise::{Law, LevelTotals, SimulationGenerator, Totals};
 
 /// Standard deviation of the Hessian around that of independent columns, as a share of it.
@@ -82,15 +82,14 @@ impl<'a> LevelLaw<'a> {
             .map(|v| v / (n * n))
             .collect();
         let (covariance, expected) = self.covariance(matrices, &posterior.mean)?;
-        let sandwich = |middle: &[f64], inverse: &[f64], scale: f64| {
-            let half = product_transposed(inverse, middle, self.dim);
-            let mut out = product_transposed(&half, inverse, self.dim);
+        let scaled = |middle: &[f64], inverse: &[f64], scale: f64| {
+            let mut out = sandwich(middle, inverse, self.dim);
             for entry in &mut out {
                 *entry *= scale;
             }
             out
         };
-        let mut sampling = sandwich(&covariance, &inverse, n.recip());
+        let mut sampling = scaled(&covariance, &inverse, n.recip());
         // What the Hessian leaves open, to second order, and what the totals do.
         for (entry, more) in sampling
             .iter_mut()
@@ -104,7 +103,7 @@ impl<'a> LevelLaw<'a> {
         }
         Ok(Estimate {
             sampling,
-            least_sampling: sandwich(&expected, &inverse, LEAST_SHARE / n),
+            least_sampling: scaled(&expected, &inverse, LEAST_SHARE / n),
             noise: inverse.iter().map(|v| v / n).collect(),
             factor: 1.0,
             shape: f64::INFINITY,
@@ -127,7 +126,7 @@ impl<'a> LevelLaw<'a> {
         for value in &mut axes.values {
             *value = value.max(LEAST_EIGENVALUE * trace / dim as f64);
         }
-        let released = rotate(&data_part(matrices, dim), &axes.vectors, dim);
+        let released = sandwich(&data_part(matrices, dim), &axes.vectors, dim);
         let noise = matrices
             .hessian_noise
             .map_or(0.0, |law| law.isometric_std_dev(dim).powi(2));
@@ -179,7 +178,7 @@ impl<'a> LevelLaw<'a> {
             *entry += more + pull;
         }
         let axes = Eigen::new(&expected, dim, "the expected gradient covariance")?;
-        let released = rotate(matrices.gradient_cov, &axes.vectors, dim);
+        let released = sandwich(matrices.gradient_cov, &axes.vectors, dim);
         let sizes: Vec<f64> = axes.values.iter().map(|v| v.max(1e-12)).collect();
         let shrunk = matrices.shrink(&vec![1.0; dim], &sizes, &released);
         Ok((rotate_back(&shrunk, &axes.vectors, dim), expected))
@@ -364,8 +363,8 @@ impl Posterior {
     /// `H⁻¹ E[E H⁻¹ C H⁻¹ E] H⁻¹` for the error E of the Hessian and the covariance C = diag(variances) of the noise.
     fn second_order(&self, inverse: &[f64], variances: &[f64]) -> Vec<f64> {
         let dim = variances.len();
-        let half = product_transposed(inverse, &diagonal(variances), dim);
-        let noise = rotate(&product_transposed(&half, inverse, dim), &self.vectors, dim);
+        let noise = sandwich(&diagonal(variances), inverse, dim);
+        let noise = sandwich(&noise, &self.vectors, dim);
         let mut middle = vec![0.0; dim * dim];
         for i in 0..dim {
             for k in 0..dim {
@@ -380,8 +379,7 @@ impl Posterior {
             }
         }
         let middle = rotate_back(&middle, &self.vectors, dim);
-        let half = product_transposed(inverse, &middle, dim);
-        product_transposed(&half, inverse, dim)
+        sandwich(&middle, inverse, dim)
     }
 }
 
@@ -395,9 +393,7 @@ fn with_sum(values: &[f64], sum: f64) -> Vec<f64> {
 fn inverse_of(data_part: &[f64], dim: usize, l2_strength: f64) -> Result<Vec<f64>> {
     let mut hessian = data_part.to_vec();
     add_diagonal(&mut hessian, dim, l2_strength);
-    let mut identity = vec![0.0; dim * dim];
-    add_diagonal(&mut identity, dim, 1.0);
-    Ok(Cholesky::new(&hessian, dim, "the estimated Hessian")?.solve(&identity))
+    Ok(Cholesky::new(&hessian, dim, "the estimated Hessian")?.solve(&identity(dim)))
 }
 
 fn data_part(matrices: &NoisyMatrices<'_>, dim: usize) -> Vec<f64> {

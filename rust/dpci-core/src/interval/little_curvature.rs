@@ -11,11 +11,11 @@ use statrs::function::erf::erfc_inv;
 
 use super::MatrixDraws;
 use super::curvature_prior::{DRAWS, Prior};
-use super::directions::{along, diagonal, rotate, rotate_back, transposed, weighted};
+use super::directions::{along, diagonal, diagonal_of, rotate_back, sandwich, trace, weighted};
 use super::noise_aware::{Along, DEVIATION, Estimate, LEAST_SHAPE, NoisyMatrices};
 use super::spectrum::onto_simplex;
 use crate::Result;
-use crate::linalg::{Eigen, add_diagonal, product_transposed};
+use crate::linalg::{Eigen, add_diagonal, product_transposed, transposed};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
 
@@ -54,24 +54,23 @@ impl Posterior {
         let cov_noise = matrices.gradient_cov_std_dev(dim);
         let mut data_part = matrices.hessian.to_vec();
         add_diagonal(&mut data_part, dim, -matrices.strong_convexity);
-        let trace = |matrix: &[f64]| matrix.iter().step_by(dim + 1).sum::<f64>();
         let [clear, clearer] = CLEARER;
-        let seen = trace(matrices.gradient_cov) / cov_noise;
+        let seen = trace(matrices.gradient_cov, dim) / cov_noise;
         let is_clearer =
-            seen >= clear * (dim as f64).sqrt() && seen >= clearer * trace(&data_part) / noise;
+            seen >= clear * (dim as f64).sqrt() && seen >= clearer * trace(&data_part, dim) / noise;
         if !is_clearer {
             return Ok(None);
         }
         let prior = Prior::of(matrices.may_be_flat);
         let released = Eigen::new(matrices.gradient_cov, dim, "the released covariance")?;
         // Above 0, so that no multiple of Σ is without curvature anywhere.
-        let least = 1e-3 * trace(matrices.gradient_cov) / dim as f64;
+        let least = 1e-3 * trace(matrices.gradient_cov, dim) / dim as f64;
         let eigenvalues: Vec<f64> = onto_simplex(&released.values)
             .into_iter()
             .map(|s| s.max(least))
             .collect();
-        let rotated = rotate(&data_part, &released.vectors, dim);
-        let found: Vec<f64> = rotated.iter().step_by(dim + 1).copied().collect();
+        let rotated = sandwich(&data_part, &released.vectors, dim);
+        let found = diagonal_of(&rotated, dim);
         let convexity = matrices.strong_convexity;
         let ratios = prior.ratios(&eigenvalues, &found, noise, convexity);
         let posterior = Self::around(
@@ -113,8 +112,7 @@ impl Posterior {
         }
         let turned = Eigen::new(&expected, dim, "the expected Hessian")?;
         let squares: Vec<f64> = turned.vectors.iter().map(|q| q * q).collect();
-        let half = product_transposed(&squares, &after, dim);
-        let mut turns = product_transposed(&half, &squares, dim);
+        let mut turns = sandwich(&after, &squares, dim);
         let mut std_devs = vec![0.0; dim];
         for (i, std_dev) in std_devs.iter_mut().enumerate() {
             *std_dev = std::mem::take(&mut turns[i * dim + i]).sqrt();
@@ -133,7 +131,7 @@ impl Posterior {
                     .sum()
             })
             .collect();
-        let shown = rotate(found, &turned.vectors, dim);
+        let shown = sandwich(found, &turned.vectors, dim);
         let expected_along = along(&squares, eigenvalues);
         let mut curvatures = vec![0.0; DRAWS * dim];
         for i in 0..dim {
@@ -171,8 +169,8 @@ impl Posterior {
     fn with_covariance(mut self, matrices: &NoisyMatrices<'_>) -> Self {
         let dim = self.dim;
         let noise = matrices.gradient_cov_std_dev(dim);
-        let rotated = rotate(matrices.gradient_cov, &self.vectors, dim);
-        let found: Vec<f64> = rotated.iter().step_by(dim + 1).copied().collect();
+        let rotated = sandwich(matrices.gradient_cov, &self.vectors, dim);
+        let found = diagonal_of(&rotated, dim);
         let least = 1e-3 * found.iter().sum::<f64>() / dim as f64;
         let expected: Vec<f64> = onto_simplex(&found)
             .into_iter()
@@ -209,10 +207,10 @@ impl Posterior {
                 }
             }
         }
-        let square: Vec<f64> = products.iter().step_by(dim + 1).copied().collect();
+        let square = diagonal_of(&products, dim);
         let products = products.iter().zip(&self.gradient_cov);
         let sampling: Vec<f64> = products.map(|(p, s)| p * s).collect();
-        let least = sampling.iter().step_by(dim + 1).copied().collect();
+        let least = diagonal_of(&sampling, dim);
         let (factor, shape) = self.spread(matrices, draws, &inverses);
         matrices.assemble(&Along {
             vectors: &self.vectors,
@@ -269,7 +267,7 @@ impl Posterior {
             .iter()
             .map(|h| (matrices.strong_convexity + h).recip())
             .collect();
-        let variances: Vec<f64> = self.gradient_cov.iter().step_by(dim + 1).copied().collect();
+        let variances = diagonal_of(&self.gradient_cov, dim);
         let plug_in = along(&plug_in, &variances);
         let by_draw: Vec<f64> = inverses
             .chunks_exact(dim)

@@ -5,7 +5,7 @@
 
 use crate::error::check_length;
 use crate::linalg::vector::dot;
-use crate::linalg::{Cholesky, Eigen};
+use crate::linalg::{Cholesky, Eigen, product_transposed, transposed};
 use crate::{Error, Result};
 
 const NAME: &str = "the released moments of the columns";
@@ -310,15 +310,9 @@ fn symmetric(dim: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     out
 }
 
-fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    (0..dim)
-        .flat_map(|j| (0..dim).map(move |i| matrix[i * dim + j]))
-        .collect()
-}
-
 /// `AB`.
 fn product(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
-    crate::linalg::product_transposed(a, &transposed(b, dim), dim)
+    product_transposed(a, &transposed(b, dim), dim)
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 //! a Hessian that is too great. So errors are those of a lower bound of it near the limit, and the bounds on what the step leaves out are
 //! counted as errors: they do not decide. The length of the step decides, too, and chance in it is counted near its limit.
 
+use super::directions::sandwich;
 use crate::Result;
 use crate::error::check_length;
-use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
+use crate::linalg::{Eigen, add_diagonal, product_transposed, times, vector};
 use crate::noise::MatrixLaw;
 use crate::privacy::Perturbation;
 
@@ -237,8 +238,7 @@ impl NewtonStep {
         // All errors of such fits are those of a Hessian that is too great: the more so, the nearer the limit.
         let more = (size / MOST_CHANCE).powi(2) * (self.end_stretch.powi(2) - 1.0);
         if more > 0.0 {
-            let half = product_transposed(&self.sampling_map, released, dim);
-            let errors = product_transposed(&half, &self.sampling_map, dim);
+            let errors = sandwich(released, &self.sampling_map, dim);
             for (entry, error) in covariance.iter_mut().zip(errors) {
                 *entry += more * error;
             }
@@ -344,12 +344,6 @@ fn squares_of_predictors(hessian: &[f64], curvature: Option<f64>) -> Vec<f64> {
         let mean = mean.max(f64::MIN_POSITIVE);
         hessian.iter().map(|h| h / mean).collect()
     })
-}
-
-/// A symmetric matrix times a vector.
-fn times(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
-    let rows = matrix.chunks_exact(vector.len());
-    rows.map(|row| vector::dot(row, vector)).collect()
 }
 
 #[cfg(test)]

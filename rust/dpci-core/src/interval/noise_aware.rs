@@ -6,7 +6,9 @@
 //! The same simulated releases go through the whole estimation again, which shows how far it can be from the truth.
 
 use super::MatrixDraws;
-use super::directions::{along, diagonal, rotate, rotate_back, rotate_diagonal, weighted};
+use super::directions::{
+    along, diagonal, diagonal_of, rotate_back, rotate_diagonal, sandwich, weighted,
+};
 use super::level_law::LevelLaw;
 use super::little_curvature::Posterior;
 use super::rare_columns::{Gradients, shortfalls};
@@ -118,7 +120,7 @@ impl NoisyMatrices<'_> {
             return Ok(posterior.estimate(self, draws));
         }
         let (released, spectrum) = self.spectrum(draws)?;
-        let rotated = rotate(self.gradient_cov, &released.vectors, draws.dim());
+        let rotated = sandwich(self.gradient_cov, &released.vectors, draws.dim());
         let covariance =
             self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let directions = self.directions(&spectrum.overlaps, &spectrum.eigenvalues, &covariance);
@@ -197,7 +199,7 @@ impl NoisyMatrices<'_> {
             return Ok(posterior.matrices(self));
         }
         let (released, spectrum) = self.spectrum(draws)?;
-        let rotated = rotate(self.gradient_cov, &released.vectors, dim);
+        let rotated = sandwich(self.gradient_cov, &released.vectors, dim);
         let covariance =
             self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let gradient_cov = self.shrink(&vec![1.0; dim], &covariance, &rotated);
@@ -258,7 +260,7 @@ impl NoisyMatrices<'_> {
         let dim = eigenvalues.len();
         let size = dim as f64;
         let noise = self.gradient_cov_std_dev(dim);
-        let found: Vec<f64> = gradient_cov.iter().step_by(dim + 1).copied().collect();
+        let found = diagonal_of(gradient_cov, dim);
         let trace = found.iter().sum::<f64>().max(noise * size.sqrt());
         let shift = self.strong_convexity - self.l2_strength;
         let data_trace: f64 = eigenvalues.iter().map(|h| h + shift).sum();

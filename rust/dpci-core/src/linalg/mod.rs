@@ -65,6 +65,6 @@ pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
 }
 
 pub use symmetric::{
-    Cholesky, Eigen, add_diagonal, product_transposed, project_eigenvalues, solve_positive_part,
-    solve_square,
+    Cholesky, Eigen, add_diagonal, identity, product_transposed, project_eigenvalues,
+    solve_positive_part, solve_square, times, transposed,
 };

@@ -144,6 +144,25 @@ pub fn product_transposed(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
     out
 }
 
+/// A square matrix with its rows as columns.
+pub fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let entry = |k: usize| matrix[k % dim * dim + k / dim];
+    (0..dim * dim).map(entry).collect()
+}
+
+/// The product of a row-major matrix and a vector.
+pub fn times(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
+    let rows = matrix.chunks_exact(vector.len());
+    rows.map(|row| super::vector::dot(row, vector)).collect()
+}
+
+/// The unit matrix.
+pub fn identity(dim: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    add_diagonal(&mut matrix, dim, 1.0);
+    matrix
+}
+
 /// Solves `matrix · x = rhs` for a square row-major matrix and one or more vectors `rhs`, one after another; `name` is used in the error.
 pub fn solve_square(
     matrix: &[f64],

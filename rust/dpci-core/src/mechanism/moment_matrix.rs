@@ -7,7 +7,7 @@ use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{AnyLaw, Law, NoiseGenerator, NoiseLaw};
-use crate::records::{HessianRows, Records, Request};
+use crate::records::{Capped, HessianRows, Records, Request};
 use crate::spec::{
     LevelCap, MatrixNoise, MomentMatrixSpec, Planned, ResidualPlan, Seal, Step, clear_of_noise,
 };
@@ -178,7 +178,8 @@ fn release_residual_moments(
         point, predicted, ..
     } = place;
     // Slopes of the squared loss are twice the residuals.
-    let request = Request::CappedSlopes {
+    let request = Request::Capped {
+        of: Capped::Slopes,
         params: predicted,
         cap: 2.0 * cap,
         targets: plan.with_target(),
@@ -220,9 +221,10 @@ fn release_gradient(
     let n = spec.choices().terms.divisor();
     let level_noise = spec.level_noise()?;
     // Slopes of the squared loss are twice the predictions less the targets.
-    let request = Request::SlopeLevels {
+    let request = Request::Capped {
+        of: Capped::Levels,
         params: place.predicted.clone(),
-        greatest: 2.0 * greatest,
+        cap: 2.0 * greatest,
         targets: plan.with_target(),
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
@@ -231,7 +233,8 @@ fn release_gradient(
     let levels = level_noise.seal.release(&levels, generator)?;
     let params = place.predicted.clone();
     let planned = PlannedGradient::at(spec, plan, place, level_noise, levels.values())?;
-    let request = Request::CappedGradient {
+    let request = Request::Capped {
+        of: Capped::Gradient,
         params,
         cap: 2.0 * planned.cap,
         targets: plan.with_target(),

@@ -6,7 +6,7 @@ use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
-use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
+use crate::linalg::{Eigen, identity, product_transposed, times, transposed, vector};
 use crate::loss::{Loss, NormalOdds};
 use crate::moments::{data_hessian, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
@@ -93,7 +93,7 @@ impl<V> NewtonRelease<V> {
 
     /// Parameters of the rows before they are moved: `RM·params`.
     pub fn mapped_params(&self) -> Vec<f64> {
-        product(&self.map(), &self.params)
+        times(&self.map(), &self.params)
     }
 
     /// The bounds at the last point.
@@ -287,7 +287,7 @@ impl<G: Gate> Stages<'_, G> {
             let rounder = Rounder::new(shape.values(), edge, &[(&map, longest)])?;
             map = product_transposed(&map, &rounder.map(), dim);
             if let Some(v) = &mut constant {
-                *v = product(&rounder.inverse(), v);
+                *v = times(&rounder.inverse(), v);
             }
         }
         let (round, last) = self.release_weighted(records, &map, self.spec.rounds())?;
@@ -338,17 +338,17 @@ impl<G: Gate> Stages<'_, G> {
             round = round.moved_further(&map, self.exec)?;
             further = product_transposed(&further, &map, dim);
             let inverse = rounder.inverse();
-            point = product(&inverse, &point);
+            point = times(&inverse, &point);
             back = product_transposed(&inverse, &transposed(&back, dim), dim);
             at = NormBounds {
                 stretch: vector::norm(&further),
                 ..self.release_limits(&mut round, &point, typical, step)?
             };
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
-            let change = product(&rounder.inverse_hessian(), gradient.values());
+            let change = times(&rounder.inverse_hessian(), gradient.values());
             let longest = spec.choices().loss.longest_step();
             let change = shortened(change, longest, |change| {
-                vector::norm(&product(&further, change))
+                vector::norm(&times(&further, change))
             });
             let start = point.clone();
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
@@ -634,23 +634,6 @@ pub(super) fn sum_at_zero(
     Ok(along / records.intercept().unwrap_or(1.0))
 }
 
-fn identity(dim: usize) -> Vec<f64> {
-    let mut matrix = vec![0.0; dim * dim];
-    add_diagonal(&mut matrix, dim, 1.0);
-    matrix
-}
-
-fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    let entry = |k: usize| matrix[k % dim * dim + k / dim];
-    (0..dim * dim).map(entry).collect()
-}
-
-/// The product of a square matrix and a vector.
-fn product(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
-    let rows = matrix.chunks_exact(vector.len());
-    rows.map(|row| vector::dot(row, vector)).collect()
-}
-
 /// A released mean of `zzᵀ`, with weights, that makes the rows round: each eigenvalue counts with a part of the edge of its noise more.
 struct Rounder {
     eigen: Eigen,
@@ -666,8 +649,7 @@ impl Rounder {
         let eigen = Eigen::new(matrix, dim, "a released matrix")?;
         let pairs = eigen.values.iter().zip(eigen.vectors.chunks_exact(dim));
         let counted = pairs.map(|(value, v)| {
-            let least =
-                |(map, longest): &(&Vec<f64>, f64)| vector::norm(&product(map, v)) / longest;
+            let least = |(map, longest): &(&Vec<f64>, f64)| vector::norm(&times(map, v)) / longest;
             let least = limits.iter().map(least).fold(0.0, f64::max);
             (value.max(0.0) + RAISED * edge).max(least * least)
         });

@@ -111,12 +111,14 @@ impl Table {
             Request::Hessian {
                 params: params.clone(),
             },
-            Request::CappedSlopes {
+            Request::Capped {
+                of: Capped::Slopes,
                 params: params.clone(),
                 cap,
                 targets,
             },
-            Request::CappedGradient {
+            Request::Capped {
+                of: Capped::Gradient,
                 params: params.clone(),
                 cap,
                 targets,

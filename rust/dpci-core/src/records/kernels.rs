@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::pass::{Pass, Weights};
 use super::several::Matrices;
-use super::{HessianRows, Request, Sums};
+use super::{Capped, HessianRows, Request, Sums};
 use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
@@ -72,7 +72,9 @@ pub(super) fn sums(
     let chunks = match request {
         Request::Moments { .. }
         | Request::Hessian { .. }
-        | Request::CappedSlopes { .. }
+        | Request::Capped {
+            of: Capped::Slopes, ..
+        }
         | Request::SecondMoments => matrix_chunks(design.n_rows(), dim),
         Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
             matrix_chunks(design.n_rows(), dim)
@@ -93,7 +95,8 @@ pub(super) fn sums(
             return pass.moments_of_persons(&chunks, params, limits, persons);
         }
         (
-            Request::CappedSlopes {
+            Request::Capped {
+                of: Capped::Slopes,
                 params,
                 cap,
                 targets,
@@ -144,21 +147,16 @@ impl Pass<'_> {
             Request::Risk { params, hessian } => self.risk(chunk, params, *hessian),
             Request::Moments { params } => self.moments(chunk, params, limits),
             Request::Hessian { params } => self.hessian(chunk, params, limits),
-            Request::CappedSlopes {
+            Request::Capped {
+                of,
                 params,
                 cap,
                 targets,
-            } => self.capped_slopes(chunk, params, (*cap, *targets)),
-            Request::CappedGradient {
-                params,
-                cap,
-                targets,
-            } => self.capped_gradient(chunk, params, (*cap, *targets)),
-            Request::SlopeLevels {
-                params,
-                greatest,
-                targets,
-            } => self.slope_levels(chunk, params, (*greatest, *targets)),
+            } => match of {
+                Capped::Slopes => self.capped_slopes(chunk, params, (*cap, *targets)),
+                Capped::Gradient => self.capped_gradient(chunk, params, (*cap, *targets)),
+                Capped::Levels => self.slope_levels(chunk, params, (*cap, *targets)),
+            },
             Request::DoubledGradient { point } => self.doubled_gradient(chunk, point),
             Request::Moved { .. }
             | Request::MovedCounts { .. }

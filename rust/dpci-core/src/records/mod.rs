@@ -62,31 +62,15 @@ pub enum Request {
         /// `θ`.
         params: Vec<f64>,
     },
-    /// `Σ min(|l'|, cap)² x xᵀ`.
-    CappedSlopes {
+    /// Sums of slopes held to a cap.
+    Capped {
+        /// Which.
+        of: Capped,
         /// `θ`.
         params: Vec<f64>,
         /// The greatest slope that counts.
         cap: f64,
         /// Whether slopes are those at the records' targets; otherwise at targets of 0.
-        targets: bool,
-    },
-    /// `Σ c x` and, last, `Σ c²`, c the slope held to a cap.
-    CappedGradient {
-        /// `θ`.
-        params: Vec<f64>,
-        /// The greatest slope that counts.
-        cap: f64,
-        /// Whether targets count, as in [`Self::CappedSlopes`].
-        targets: bool,
-    },
-    /// How many records have slopes near each [level](crate::loss::level) of the greatest.
-    SlopeLevels {
-        /// `θ`.
-        params: Vec<f64>,
-        /// The greatest slope.
-        greatest: f64,
-        /// Whether targets count, as in [`Self::CappedSlopes`].
         targets: bool,
     },
     /// `Σ l' x` in doubled precision.
@@ -123,6 +107,21 @@ pub enum Request {
     },
 }
 
+named! {
+    /// Sums of slopes held to a cap.
+    pub enum Capped {
+        /// `Σ min(|l'|, cap)² x xᵀ`.
+        Slopes = "capped_slopes",
+        /// `Σ c x` and, last, `Σ c²`, c the slope held to the cap.
+        Gradient = "capped_gradient",
+        /// How many records have slopes near each [level](crate::loss::level) of the cap.
+        Levels = "slope_levels",
+    }
+}
+
+/// Ending of the names of requests with targets of 0.
+const AT_0: &str = "_at_0";
+
 /// Numbers whose count stands first, and the rest.
 fn counted(numbers: &[f64]) -> Result<(&[f64], &[f64])> {
     let (count, rest) = numbers.split_at_checked(1).ok_or(short(numbers, 1))?;
@@ -154,12 +153,10 @@ impl Request {
             Self::Risk { .. } => "risk_and_hessian",
             Self::Moments { .. } => "moments",
             Self::Hessian { .. } => "hessian",
-            Self::CappedSlopes { targets: true, .. } => "capped_slopes",
-            Self::CappedSlopes { targets: false, .. } => "capped_slopes_at_0",
-            Self::CappedGradient { targets: true, .. } => "capped_gradient",
-            Self::CappedGradient { targets: false, .. } => "capped_gradient_at_0",
-            Self::SlopeLevels { targets: true, .. } => "slope_levels",
-            Self::SlopeLevels { targets: false, .. } => "slope_levels_at_0",
+            Self::Capped {
+                of, targets: true, ..
+            } => of.name(),
+            Self::Capped { of, .. } => return format!("{of}{AT_0}").into(),
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
             Self::SecondMoments => "second_moments",
@@ -177,17 +174,7 @@ impl Request {
             Self::Risk { params, .. } | Self::Moments { params } | Self::Hessian { params } => {
                 params.clone()
             }
-            Self::CappedSlopes {
-                params, cap: last, ..
-            }
-            | Self::CappedGradient {
-                params, cap: last, ..
-            }
-            | Self::SlopeLevels {
-                params,
-                greatest: last,
-                ..
-            } => params.iter().chain([last]).copied().collect(),
+            Self::Capped { params, cap, .. } => params.iter().chain([cap]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths | Self::SecondMoments => Vec::new(),
             Self::MovedCounts { map, radii } => {
@@ -231,39 +218,25 @@ impl Request {
         if let Some(of) = name.strip_prefix(MOVED) {
             return Self::moved(of, &point);
         }
+        let of = [Capped::Slopes, Capped::Gradient, Capped::Levels]
+            .into_iter()
+            .find(|of| of.name() == name.strip_suffix(AT_0).unwrap_or(name));
+        if let Some(of) = of {
+            // No number is no point: it is refused for its length.
+            let cap = point.pop().unwrap_or_default();
+            return Ok(Self::Capped {
+                of,
+                params: point,
+                cap,
+                targets: !name.ends_with(AT_0),
+            });
+        }
         let risk = |params, hessian| Ok(Self::Risk { params, hessian });
         match name {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
             "hessian" => Ok(Self::Hessian { params: point }),
-            "capped_slopes"
-            | "capped_slopes_at_0"
-            | "capped_gradient"
-            | "capped_gradient_at_0"
-            | "slope_levels"
-            | "slope_levels_at_0" => {
-                // No number is no point: it is refused for its length.
-                let cap = point.pop().unwrap_or_default();
-                let (params, targets) = (point, !name.ends_with("_at_0"));
-                Ok(match name.trim_end_matches("_at_0") {
-                    "capped_slopes" => Self::CappedSlopes {
-                        params,
-                        cap,
-                        targets,
-                    },
-                    "capped_gradient" => Self::CappedGradient {
-                        params,
-                        cap,
-                        targets,
-                    },
-                    _ => Self::SlopeLevels {
-                        params,
-                        greatest: cap,
-                        targets,
-                    },
-                })
-            }
             "doubled_gradient" => {
                 let (pairs, rest) = point.as_chunks();
                 check_length("point", point.len() + rest.len(), point.len())?;
@@ -319,9 +292,7 @@ impl Request {
             Self::Risk { params, .. }
             | Self::Moments { params }
             | Self::Hessian { params }
-            | Self::CappedSlopes { params, .. }
-            | Self::CappedGradient { params, .. }
-            | Self::SlopeLevels { params, .. }
+            | Self::Capped { params, .. }
             | Self::DerivativeCounts { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
             Self::Moved { of, .. } => of.n_params(),

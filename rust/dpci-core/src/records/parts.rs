@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use super::{HessianRows, KeyedRequest, Records, Request, Sums};
+use super::{Capped, HessianRows, KeyedRequest, Records, Request, Sums};
 use crate::design::{Design, Persons, RowBounds, Rows};
 use crate::error::check_length;
 use crate::exec::Executor;
@@ -151,9 +151,11 @@ impl Request {
             Self::Moments { .. } if unit == Unit::Row => (0, blocks.repeat(2), 0),
             Self::Moments { .. } => (0, [blocks, vec![dim]].concat(), 0),
             Self::Hessian { .. } => (0, blocks, 0),
-            Self::CappedSlopes { .. } => (0, vec![dim], 0),
-            Self::CappedGradient { .. } => (dim + 1, vec![], 0),
-            Self::SlopeLevels { .. } => (LEVELS, vec![], 0),
+            Self::Capped { of, .. } => match of {
+                Capped::Slopes => (0, vec![dim], 0),
+                Capped::Gradient => (dim + 1, vec![], 0),
+                Capped::Levels => (LEVELS, vec![], 0),
+            },
             Self::DoubledGradient { .. } => (0, vec![], dim),
             Self::Lengths => (0, vec![], 0),
             Self::SecondMoments => (width, vec![width], 0),

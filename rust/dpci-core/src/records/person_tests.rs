@@ -125,7 +125,8 @@ fn check_capped_gradient(
     greatest: f64,
 ) {
     let n = design.n_rows();
-    let request = Request::CappedGradient {
+    let request = Request::Capped {
+        of: Capped::Gradient,
         params: PARAMS.to_vec(),
         cap: CAP,
         targets: true,
@@ -238,7 +239,8 @@ fn check_sums(
         .zip(&gradient)
         .map(|(d, g)| (d.rounded() - g).abs());
     assert!(gap.fold(0.0, f64::max) <= 1e-12 * mass);
-    let request = Request::CappedSlopes {
+    let request = Request::Capped {
+        of: Capped::Slopes,
         params: PARAMS.to_vec(),
         cap: CAP,
         targets: true,

@@ -60,24 +60,28 @@ fn requests() -> [Request; 16] {
         Request::Hessian {
             params: params.clone(),
         },
-        Request::CappedSlopes {
+        Request::Capped {
+            of: Capped::Slopes,
             params: params.clone(),
             cap: 0.3,
             targets: true,
         },
-        Request::CappedSlopes {
+        Request::Capped {
+            of: Capped::Slopes,
             params: params.clone(),
             cap: 0.3,
             targets: false,
         },
-        Request::CappedGradient {
+        Request::Capped {
+            of: Capped::Gradient,
             params: params.clone(),
             cap: 0.3,
             targets: false,
         },
-        Request::SlopeLevels {
+        Request::Capped {
+            of: Capped::Levels,
             params: params.clone(),
-            greatest: 2.0,
+            cap: 2.0,
             targets: true,
         },
         Request::DoubledGradient {

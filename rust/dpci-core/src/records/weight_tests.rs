@@ -100,14 +100,16 @@ fn check(n: usize, loss: &dyn Loss) {
         assert!(distance(&h.finish(1.0), &hessian) <= room * moment_rounding(n));
         assert!(distance(&s.finish(1.0), &covariance) <= all * person_rounding(n));
         // No slope of these losses is beyond 1.
-        let request = Request::CappedSlopes {
+        let request = Request::Capped {
+            of: Capped::Slopes,
             params: PARAMS.to_vec(),
             cap: 1.0,
             targets: true,
         };
         let gram = sums(&design, &request, loss, exec).grams.remove(0);
         assert!(distance(&gram.finish(1.0), &covariance) <= all * person_rounding(n));
-        let request = Request::CappedGradient {
+        let request = Request::Capped {
+            of: Capped::Gradient,
             params: PARAMS.to_vec(),
             cap: 1.0,
             targets: true,
@@ -119,9 +121,10 @@ fn check(n: usize, loss: &dyn Loss) {
         assert!(distance(&found[..DIM], &gradient) <= all * gradient_rounding(n));
         let squares = (0..n).map(|i| weights[i] / BOUND * slope[i] * slope[i]);
         assert!((found[DIM] - squares.sum::<f64>()).abs() <= 1e-12 * all);
-        let request = Request::SlopeLevels {
+        let request = Request::Capped {
+            of: Capped::Levels,
             params: PARAMS.to_vec(),
-            greatest: 1.0,
+            cap: 1.0,
             targets: true,
         };
         let found = sums(&design, &request, loss, exec).slopes;

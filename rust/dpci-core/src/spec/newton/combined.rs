@@ -5,7 +5,7 @@
 
 use super::{At, EARLIER_STEPS, NewtonSpec, NormBounds};
 use crate::Result;
-use crate::linalg::{Eigen, product_transposed, vector};
+use crate::linalg::{Eigen, product_transposed, transposed, vector};
 
 /// Part of the square of a step that a further one may change, as in `interval/last_step.rs`.
 const NEXT_STEP: f64 = 0.5;
@@ -164,11 +164,6 @@ impl NewtonSpec {
         let weight = (gain / price).clamp(0.0, of_last / (of_earlier + of_last));
         Ok(vec![weight, 1.0 - weight])
     }
-}
-
-fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    let entry = |k: usize| matrix[k % dim * dim + k / dim];
-    (0..dim * dim).map(entry).collect()
 }
 
 #[cfg(test)]
