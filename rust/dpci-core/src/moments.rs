@@ -158,11 +158,8 @@ mod tests {
                         for i in 0..n {
                             let mut u = [0.0];
                             design.linear_predictor(i..i + 1, &params, &mut u);
-                            let out = Batch {
-                                slope: Some(&mut slopes[i..=i]),
-                                curvature: Some(&mut curvatures[i..=i]),
-                                ..Batch::default()
-                            };
+                            let out =
+                                Batch::derivatives(&mut slopes[i..=i], &mut curvatures[i..=i]);
                             loss.evaluate(&u, &targets[i..=i], out).unwrap();
                         }
                         let norm = vector::norm_bound(&params);
@@ -231,11 +228,7 @@ mod tests {
         let (slope, curvature) = rest.split_at_mut(n);
         design.write_rows(0..n, kept);
         design.linear_predictor(0..n, params, u);
-        let out = Batch {
-            slope: Some(slope),
-            curvature: Some(curvature),
-            ..Batch::default()
-        };
+        let out = Batch::derivatives(slope, curvature);
         let huber = HuberHinge::new(0.5).unwrap();
         huber.evaluate(u, targets, out).unwrap();
         numbers.into_iter().map(|v| (v + 0.0).to_bits()).collect()

@@ -44,7 +44,27 @@ pub struct Evaluation {
     pub hessian: Option<Vec<f64>>,
 }
 
-impl Objective<'_> {
+impl<'a> Objective<'a> {
+    /// The risk of all records with a ridge.
+    pub fn new(
+        records: &'a dyn Records,
+        loss: &'a dyn Loss,
+        l2_strength: f64,
+        n_samples: f64,
+        exec: &'a Executor<'a>,
+    ) -> Self {
+        Self {
+            records,
+            loss,
+            weights: None,
+            l2_strength,
+            extra_convexity: 0.0,
+            linear_term: None,
+            n_samples,
+            exec,
+        }
+    }
+
     /// Strong convexity of the whole, rounded down.
     pub fn strong_convexity(&self) -> f64 {
         if self.extra_convexity == 0.0 {

@@ -168,11 +168,6 @@ impl Blocks {
         })
     }
 
-    /// Number of coordinates.
-    pub fn dim(&self) -> usize {
-        self.members.len()
-    }
-
     getters! { self =>
         /// `a_b` of each block.
         pub bounds: &[f64] = &self.bounds;
@@ -180,6 +175,8 @@ impl Blocks {
         pub members: &[usize] = &self.members;
         /// Number of coordinates of each block.
         pub sizes: &[usize] = &self.sizes;
+        /// Number of coordinates.
+        pub dim: usize = self.members.len();
     }
 
     /// `√(Σ a_b²)`, the greatest Euclidean norm, rounded up: that of a block is at most its sum of absolute values.

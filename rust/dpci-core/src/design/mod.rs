@@ -303,11 +303,6 @@ impl<'a> Design<'a> {
         }
     }
 
-    /// Number of rows stored: of distinct records if they were merged.
-    pub fn n_rows(&self) -> usize {
-        self.targets.len()
-    }
-
     getters! { self =>
         /// Number of records that the rows stand for.
         pub n_records: usize = self.n_records;
@@ -317,31 +312,21 @@ impl<'a> Design<'a> {
         pub rows: &Rows<'a> = &self.rows;
         /// The constant appended to each row.
         pub intercept: Option<f64> = self.intercept;
-    }
-
-    /// How many records each row stands for; `None`: one.
-    pub fn multiplicities(&self) -> Option<&[u32]> {
-        self.multiplicities.as_deref()
-    }
-
-    /// Number of parameters, the intercept included.
-    pub fn n_params(&self) -> usize {
-        self.rows.n_columns() + usize::from(self.intercept.is_some())
+        /// Number of rows stored: of distinct records if they were merged.
+        pub n_rows: usize = self.targets.len();
+        /// How many records each row stands for; `None`: one.
+        pub multiplicities: Option<&[u32]> = self.multiplicities.as_deref();
+        /// Number of parameters, the intercept included.
+        pub n_params: usize = self.rows.n_columns() + usize::from(self.intercept.is_some());
+        /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
+        pub chunks: Vec<Range<usize>> = self.rows.chunks(self.n_rows());
+        /// Numbers stored: what one pass reads.
+        pub(crate) n_entries: usize = self.rows.n_entries();
     }
 
     /// Targets of a range of rows.
     pub fn targets(&self, range: Range<usize>) -> &[f64] {
         &self.targets[range]
-    }
-
-    /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
-    pub fn chunks(&self) -> Vec<Range<usize>> {
-        self.rows.chunks(self.n_rows())
-    }
-
-    /// Numbers stored: what one pass reads.
-    pub(crate) fn n_entries(&self) -> usize {
-        self.rows.n_entries()
     }
 
     /// Writes `xᵢᵀθ` for a range of rows.

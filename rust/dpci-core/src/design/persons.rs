@@ -128,16 +128,10 @@ impl Persons {
         pub in_order: bool = self.in_order;
         /// How much each row counts.
         pub shares: &[f64] = &self.shares;
-    }
-
-    /// Number of persons.
-    pub fn len(&self) -> usize {
-        self.kept.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        /// Number of persons.
+        pub len: usize = self.kept.len();
+        /// Whether there are none.
+        pub is_empty: bool = self.len() == 0;
     }
 
     /// The rows of a person that count.

@@ -53,14 +53,10 @@ impl ErrorLaw {
                 (sampling[i * dim + j], sampling[j * dim + i]) = (mean, mean);
             }
         }
-        for entry in &mut sampling {
-            *entry /= n_samples;
-        }
+        vector::divide(&mut sampling, n_samples);
         let noise = match perturbation {
             Perturbation::Objective => {
-                for entry in &mut inverse {
-                    *entry /= n_samples;
-                }
+                vector::divide(&mut inverse, n_samples);
                 inverse
             }
             Perturbation::Output => identity,
@@ -115,11 +111,8 @@ impl ErrorLaw {
         pub factor: f64 = self.factor;
         /// Shape of the gamma law of W; infinite if W is 1.
         pub shape: f64 = self.shape;
-    }
-
-    /// A covariance that the sampling error has at least along every contrast; `None` for matrices that are taken as they are.
-    pub fn least_sampling(&self) -> Option<&[f64]> {
-        self.least_sampling.as_deref()
+        /// A covariance that the sampling error has at least along every contrast; `None` for matrices that are taken as they are.
+        pub least_sampling: Option<&[f64]> = self.least_sampling.as_deref();
     }
 
     /// For the contrast `cᵀθ`: the sampling variance, and the multipliers of the noise as [`super::half_widths`] takes them for this law.

@@ -84,9 +84,7 @@ impl<'a> LevelLaw<'a> {
         let (covariance, expected) = self.covariance(matrices, &posterior.mean)?;
         let scaled = |middle: &[f64], inverse: &[f64], scale: f64| {
             let mut out = sandwich(middle, inverse, self.dim);
-            for entry in &mut out {
-                *entry *= scale;
-            }
+            vector::scale(&mut out, scale);
             out
         };
         let mut sampling = scaled(&covariance, &inverse, n.recip());

@@ -15,7 +15,7 @@ use super::directions::{along, diagonal, diagonal_of, rotate_back, sandwich, tra
 use super::noise_aware::{Along, DEVIATION, Estimate, LEAST_SHAPE, NoisyMatrices};
 use super::spectrum::onto_simplex;
 use crate::Result;
-use crate::linalg::{Eigen, add_diagonal, product_transposed, transposed};
+use crate::linalg::{Eigen, add_diagonal, product_transposed, transposed, vector};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
 
@@ -118,9 +118,7 @@ impl Posterior {
             *std_dev = std::mem::take(&mut turns[i * dim + i]).sqrt();
         }
         // An entry off the diagonal has half the variance of its isometric coordinate.
-        for variance in &mut turns {
-            *variance *= 0.5;
-        }
+        vector::scale(&mut turns, 0.5);
         // How far an eigenvalue follows c, as far as its own release does not tell it.
         let follows: Vec<f64> = squares
             .chunks_exact(dim)

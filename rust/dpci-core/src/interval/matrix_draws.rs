@@ -1,7 +1,7 @@
 //! Draws of the noise of released matrices in standard units, by which the intervals simulate a release.
 
 use crate::Result;
-use crate::linalg::Eigen;
+use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, MatrixLaw, SimulationGenerator};
 
 /// Directions whose errors are simulated, over all draws: with ten parameters they leave a Monte Carlo error of about .003 in the coverage.
@@ -94,9 +94,7 @@ fn standard(law: MatrixLaw, dim: usize, stream: u64) -> Result<Vec<f64>> {
     let std_dev = law.isometric_std_dev(dim);
     let mut generator = SimulationGenerator::new(SEED, stream);
     let mut draw = law.on(dim)?.sample(&mut generator);
-    for entry in &mut draw {
-        *entry /= std_dev;
-    }
+    vector::divide(&mut draw, std_dev);
     Ok(draw)
 }
 

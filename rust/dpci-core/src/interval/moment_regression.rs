@@ -4,7 +4,7 @@
 //! the matrix, where `w = F'A⁻¹c` and v is the residual as a combination of the columns.
 
 use crate::error::check_length;
-use crate::linalg::vector::dot;
+use crate::linalg::vector::{self, dot};
 use crate::linalg::{Cholesky, Eigen, product_transposed, transposed};
 use crate::{Error, Result};
 
@@ -273,9 +273,7 @@ fn orthonormal(rows: &[f64], dim: usize) -> Result<(Vec<f64>, Vec<f64>)> {
             return Err(Error::NotPositiveDefinite(NAME));
         }
         q.extend(rest.iter().map(|r| r / norm));
-        for c in &mut combination {
-            *c /= norm;
-        }
+        vector::divide(&mut combination, norm);
         inverse[i * f..(i + 1) * f].copy_from_slice(&combination);
     }
     Ok((q, inverse))

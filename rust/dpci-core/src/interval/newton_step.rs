@@ -26,22 +26,13 @@ const MOST_CHANGE: f64 = 0.8;
 /// Greatest error, in standard errors of the change, that is assumed of fits that pass the limit of the change by chance.
 const MOST_CHANCE: f64 = 2.0;
 
-/// Why a contrast of the unregularised target is not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The noise hides the Hessian in directions that matter: released values do not tell how far the ridge moved the contrast.
-    Hidden,
-    /// The ridge moved the parameters so far that the curvature may have changed on the way.
-    RidgeTooStrong,
-}
-
-impl Obstacle {
-    /// `"hidden"` or `"ridge_too_strong"`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hidden => "hidden",
-            Self::RidgeTooStrong => "ridge_too_strong",
-        }
+named! {
+    /// Why a contrast of the unregularised target is not given.
+    pub enum Obstacle {
+        /// The noise hides the Hessian in directions that matter: released values do not tell how far the ridge moved the contrast.
+        Hidden = "hidden",
+        /// The ridge moved the parameters so far that the curvature may have changed on the way.
+        RidgeTooStrong = "ridge_too_strong",
     }
 }
 

@@ -144,9 +144,7 @@ impl NoisyMatrices<'_> {
         let dim = along.least.len();
         let back = |matrix: &[f64], scale: f64| {
             let mut out = rotate_back(matrix, along.vectors, dim);
-            for entry in &mut out {
-                *entry *= scale;
-            }
+            vector::scale(&mut out, scale);
             out
         };
         let mut sampling = back(&along.sampling, self.n_samples.recip());

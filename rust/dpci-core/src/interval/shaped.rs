@@ -113,9 +113,7 @@ impl<'a> Contrasts<'a> {
                 law: Quantiles::new([0.0; 3]),
             });
         }
-        for weight in &mut weights {
-            *weight /= noise;
-        }
+        vector::divide(&mut weights, noise);
         let share = (noise / scale).powi(2);
         let [fourth, sixth, eighth] = cumulants::standardised(&weights, self.blocks);
         let law = Quantiles::new([

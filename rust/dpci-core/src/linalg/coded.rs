@@ -118,16 +118,13 @@ impl Layout {
         pub order: &[Field] = &self.order;
         /// Number of columns.
         pub n_columns: usize = self.n_columns;
+        /// The length of a table: all codes of all categories.
+        pub table_len: usize = self.starts.last().copied().unwrap_or_default();
     }
 
     /// Place of code 0 of a category in a table.
     pub(super) fn start(&self, category: usize) -> usize {
         self.starts[category]
-    }
-
-    /// The length of a table: all codes of all categories.
-    pub fn table_len(&self) -> usize {
-        self.starts.last().copied().unwrap_or_default()
     }
 
     /// Refuses codes beyond the levels of their categories: `codes` are those of whole rows.

@@ -73,6 +73,20 @@ pub fn clamp(values: &mut [f64], low: f64, high: f64) {
     }
 }
 
+/// `values *= factor`.
+pub fn scale(values: &mut [f64], factor: f64) {
+    for v in values {
+        *v *= factor;
+    }
+}
+
+/// `values /= divisor`.
+pub fn divide(values: &mut [f64], divisor: f64) {
+    for v in values {
+        *v /= divisor;
+    }
+}
+
 /// `values *= factors`, elementwise.
 pub fn multiply(values: &mut [f64], factors: &[f64]) {
     for (v, f) in values.iter_mut().zip(factors) {

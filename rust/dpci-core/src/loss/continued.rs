@@ -50,11 +50,7 @@ impl Continued {
         let ends = self.loss.targets().ends();
         let of = |u: f64, y: f64| {
             let (mut slope, mut curvature) = ([f64::INFINITY], [f64::INFINITY]);
-            let out = Batch {
-                slope: Some(&mut slope),
-                curvature: Some(&mut curvature),
-                ..Batch::default()
-            };
+            let out = Batch::derivatives(&mut slope, &mut curvature);
             // A failure leaves infinity, the safe answer.
             let _ = self.evaluate(&[u], &[y], out);
             f(slope[0].abs(), curvature[0])

@@ -130,11 +130,7 @@ impl Custom {
         let targets = vec![y; u.len()];
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
         let value = self.values(&u, &targets)?;
-        let derivatives = Batch {
-            slope: Some(&mut slope),
-            curvature: Some(&mut curvature),
-            ..Batch::default()
-        };
+        let derivatives = Batch::derivatives(&mut slope, &mut curvature);
         self.evaluate(&u, &targets, derivatives)?;
         let broken = |what: &str, at: usize| {
             Err(Error::Loss(format!(

@@ -82,10 +82,7 @@ mod tests {
         };
         let at = |u: f64, y: f64| {
             let mut slope = [0.0];
-            let out = Batch {
-                slope: Some(&mut slope),
-                ..Batch::default()
-            };
+            let out = Batch::slopes(&mut slope);
             loss.evaluate(&[u], &[y], out).unwrap();
             slope[0]
         };

@@ -76,6 +76,35 @@ pub struct Batch<'a> {
     pub curvature: Option<&'a mut [f64]>,
 }
 
+impl<'a> Batch<'a> {
+    /// The total of all rows alone.
+    pub fn of_total(total: &'a mut f64) -> Self {
+        let total = Some(total);
+        Self {
+            total,
+            ..Self::default()
+        }
+    }
+
+    /// Slopes alone.
+    pub fn slopes(slope: &'a mut [f64]) -> Self {
+        let slope = Some(slope);
+        Self {
+            slope,
+            ..Self::default()
+        }
+    }
+
+    /// Slopes and curvatures.
+    pub fn derivatives(slope: &'a mut [f64], curvature: &'a mut [f64]) -> Self {
+        let curvature = Some(curvature);
+        Self {
+            curvature,
+            ..Self::slopes(slope)
+        }
+    }
+}
+
 /// The same for a loss of several linear predictors: predictor k of row i stands at `k·n + i`, n the number of rows.
 #[derive(Debug)]
 pub struct SeveralBatch<'a> {
@@ -152,11 +181,7 @@ fn constant_of_classes(
 ) -> Option<Constant> {
     let at = |u: f64| {
         let (mut slopes, mut curvatures) = ([0.0; 2], [0.0; 2]);
-        let out = Batch {
-            slope: Some(&mut slopes),
-            curvature: Some(&mut curvatures),
-            ..Batch::default()
-        };
+        let out = Batch::derivatives(&mut slopes, &mut curvatures);
         loss.evaluate(&[u; 2], &[-1.0, 1.0], out).ok()?;
         Some((slopes, curvatures))
     };
@@ -212,11 +237,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         [slope, curvature]: [&mut [f64]; 2],
     ) -> Result<()> {
         for k in 0..u.len() {
-            let out = Batch {
-                slope: Some(&mut slope[k..=k]),
-                curvature: Some(&mut curvature[k..=k]),
-                ..Batch::default()
-            };
+            let out = Batch::derivatives(&mut slope[k..=k], &mut curvature[k..=k]);
             self.evaluate(&u[k..=k], &y[k..=k], out)?;
         }
         Ok(())
@@ -244,10 +265,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     fn value_at_zero(&self) -> f64 {
         let value = |y: f64| {
             let mut total = f64::INFINITY;
-            let out = Batch {
-                total: Some(&mut total),
-                ..Batch::default()
-            };
+            let out = Batch::of_total(&mut total);
             // A failure leaves infinity, the safe answer.
             let _ = self.evaluate(&[0.0], &[y], out);
             total * (1.0 + 1e-9)
@@ -469,10 +487,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         for u in [-radius, radius] {
             for y in self.targets().ends() {
                 let mut total = 0.0;
-                let out = Batch {
-                    total: Some(&mut total),
-                    ..Batch::default()
-                };
+                let out = Batch::of_total(&mut total);
                 self.evaluate(&[u], &[y], out)?;
                 if !(total <= greatest) {
                     greatest = total;

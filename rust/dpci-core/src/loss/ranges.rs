@@ -7,10 +7,7 @@ use super::{Batch, Loss, entropy};
 pub(super) fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
     let value = |z: f64| {
         let mut total = f64::NAN;
-        let out = Batch {
-            total: Some(&mut total),
-            ..Batch::default()
-        };
+        let out = Batch::of_total(&mut total);
         loss.evaluate(&[z], &[1.0], out)
             .map_or(f64::NAN, |()| total)
     };
@@ -32,10 +29,7 @@ fn at_ends(loss: &dyn Loss, radius: f64) -> [f64; 4] {
     ];
     ends.map(|[u, y]| {
         let mut total = f64::NAN;
-        let out = Batch {
-            total: Some(&mut total),
-            ..Batch::default()
-        };
+        let out = Batch::of_total(&mut total);
         loss.evaluate(&[u], &[y], out)
             .map_or(f64::INFINITY, |()| total)
     })

@@ -100,11 +100,7 @@ mod tests {
     /// Slope and curvature of one record.
     fn at(loss: &dyn Loss, u: f64, y: f64) -> [f64; 2] {
         let (mut slope, mut curvature) = ([0.0], [0.0]);
-        let out = Batch {
-            slope: Some(&mut slope),
-            curvature: Some(&mut curvature),
-            ..Batch::default()
-        };
+        let out = Batch::derivatives(&mut slope, &mut curvature);
         loss.evaluate(&[u], &[y], out).unwrap();
         [slope[0], curvature[0]]
     }

@@ -51,11 +51,7 @@ pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
 
 /// Slopes and curvatures of the logistic loss, each by a division of its own.
 pub(super) fn evaluate_singly(u: &[f64], y: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
-    let out = Batch {
-        slope: Some(slope),
-        curvature: Some(curvature),
-        ..Batch::default()
-    };
+    let out = Batch::derivatives(slope, curvature);
     let (s, m, singly) = (1.0, 0.0, true);
     crate::linalg::arch().dispatch(Evaluate {
         s,

@@ -21,11 +21,7 @@ fn greatest_errors(loss: &dyn Loss, [s, m]: [f64; 2], radius: f64) -> [f64; 2] {
         .map(|i| if i % 3 == 0 { -1.0 } else { 1.0 })
         .collect();
     let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
-    let out = Batch {
-        slope: Some(&mut slope),
-        curvature: Some(&mut curvature),
-        ..Batch::default()
-    };
+    let out = Batch::derivatives(&mut slope, &mut curvature);
     loss.evaluate(&u, &y, out).unwrap();
     let units = [loss.sup_slope(radius).powi(2), loss.sup_curvature(radius)];
     let mut errors = [0.0_f64; 2];

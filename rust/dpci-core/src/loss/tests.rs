@@ -82,10 +82,7 @@ fn totals_add_up() {
     let y = vec![1.0; u.len()];
     for loss in curved() {
         let mut total = 0.0;
-        let out = Batch {
-            total: Some(&mut total),
-            ..Batch::default()
-        };
+        let out = Batch::of_total(&mut total);
         loss.evaluate(&u, &y, out).unwrap();
         let expected: f64 = u.iter().map(|u| evaluate(&*loss, *u, 1.0)[0]).sum();
         assert!((total / expected - 1.0).abs() < 1e-12, "{loss:?}");

@@ -130,15 +130,10 @@ pub fn fit_histogram(
     };
     let rows = Rows::dense(&rows, n_columns);
     let design = Design::new(rows, &targets, regression.intercept, &bounds, exec)?;
+    let n = weights.iter().map(|w| f64::from(*w)).sum();
     let objective = Objective {
-        records: &design,
-        loss: regression.loss,
         weights: Some(&weights),
-        l2_strength: regression.l2_strength,
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: weights.iter().map(|w| f64::from(*w)).sum(),
-        exec,
+        ..Objective::new(&design, regression.loss, regression.l2_strength, n, exec)
     };
     // Nothing private rests on this certificate; a small λ may ask for a gradient below its own rounding.
     let options = Options {

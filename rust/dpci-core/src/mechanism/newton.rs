@@ -275,9 +275,7 @@ impl<G: Gate> Stages<'_, G> {
             let planned = self.spec.shape(radius)?;
             let mut moments = second_moments(&moved, self.exec)?.gram;
             let n = self.spec.divisor();
-            for m in &mut moments {
-                *m /= n;
-            }
+            vector::divide(&mut moments, n);
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
             edge = self.spec.edge(planned.law);
@@ -690,9 +688,7 @@ impl Rounder {
 fn shortened(mut vector: Vec<f64>, longest: f64, length: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let length = length(&vector);
     if length > longest {
-        for v in &mut vector {
-            *v *= longest / length;
-        }
+        vector::scale(&mut vector, longest / length);
     }
     vector
 }

@@ -49,16 +49,7 @@ pub fn release_report(
         });
     };
     let (dim, n) = (fit.n_params(), fit.bounds().n);
-    let objective = Objective {
-        records: design,
-        loss: &*fit.choices().loss,
-        weights: None,
-        l2_strength: fit.l2_strength(),
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: n,
-        exec,
-    };
+    let objective = Objective::new(design, &*fit.choices().loss, fit.l2_strength(), n, exec);
     let at = objective.evaluate(params.values(), HessianRows::All)?;
     let hessian = at
         .hessian

@@ -15,16 +15,7 @@ pub(crate) fn mean_loss(
     params: &[f64],
     exec: &Executor<'_>,
 ) -> Result<f64> {
-    let risk = Objective {
-        records: design,
-        weights: None,
-        loss,
-        l2_strength: 0.0,
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: design.n_records() as f64,
-        exec,
-    };
+    let risk = Objective::new(design, loss, 0.0, design.n_records() as f64, exec);
     Ok(risk.evaluate(params, HessianRows::None)?.value)
 }
 

@@ -63,29 +63,17 @@ impl LevelTotals {
         })
     }
 
-    /// Rows with their constant.
-    pub fn rows(&self) -> &Blocks {
-        &self.rows
-    }
-
-    /// Columns of each block but the constant.
-    pub fn columns(&self) -> &[Vec<usize>] {
-        &self.columns
-    }
-
-    /// 1/rate.
-    pub fn scale(&self) -> f64 {
-        1.0 / self.rate
-    }
-
-    /// The law of the cells' noise.
-    pub fn law(&self) -> Result<ShapedLaplace> {
-        ShapedLaplace::new(Arc::clone(&self.cells), self.rate)
-    }
-
-    /// Number of cells.
-    pub fn n_cells(&self) -> usize {
-        self.cells.dim()
+    getters! { self =>
+        /// Rows with their constant.
+        pub rows: &Blocks = &self.rows;
+        /// Columns of each block but the constant.
+        pub columns: &[Vec<usize>] = &self.columns;
+        /// 1/rate.
+        pub scale: f64 = 1.0 / self.rate;
+        /// The law of the cells' noise.
+        pub law: Result<ShapedLaplace> = ShapedLaplace::new(Arc::clone(&self.cells), self.rate);
+        /// Number of cells.
+        pub n_cells: usize = self.cells.dim();
     }
 
     /// The cells of each block, out of one number for each cell.

@@ -94,11 +94,7 @@ pub(crate) fn slopes_and_curvatures(
     let mut predictor = [0.0; BLOCK];
     let predictor = &mut predictor[..range.len()];
     records.linear_predictor(range.clone(), params, predictor);
-    let out = Batch {
-        slope: Some(&mut *slope),
-        curvature: Some(&mut *curvature),
-        ..Batch::default()
-    };
+    let out = Batch::derivatives(&mut *slope, &mut *curvature);
     loss.evaluate(predictor, records.targets(range.clone()), out)?;
     let greatest_slope = loss.slope_bound() * (1.0 + SLACK);
     let greatest_curvature = loss.curvature_bound() * (1.0 + SLACK);

@@ -63,11 +63,8 @@ impl RunCount {
         pub gamma: f64 = self.gamma;
         /// The greatest number of runs.
         pub greatest: usize = self.greatest;
-    }
-
-    /// Mean before conditioning, which is never below the mean after it.
-    pub fn mean(&self) -> f64 {
-        mean_runs(self.shape, self.gamma)
+        /// Mean before conditioning, which is never below the mean after it.
+        pub mean: f64 = mean_runs(self.shape, self.gamma);
     }
 
     /// `P(K = k)` for k = 1, 2, ..., up to the greatest number of runs.
@@ -80,8 +77,8 @@ impl RunCount {
             weight *= (1.0 - self.gamma) * (k + self.shape) / (k + 1.0);
         }
         let total: f64 = weights.iter().sum();
-        for w in &mut weights {
-            *w /= total;
+        for weight in &mut weights {
+            *weight /= total;
         }
         weights
     }

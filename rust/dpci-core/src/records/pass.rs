@@ -102,11 +102,7 @@ impl Pass<'_> {
         [u, slope, curvature]: [&mut [f64]; 3],
     ) -> Result<()> {
         self.design.linear_predictor(range.clone(), params, u);
-        let out = Batch {
-            slope: Some(&mut *slope),
-            curvature: Some(&mut *curvature),
-            ..Batch::default()
-        };
+        let out = Batch::derivatives(&mut *slope, &mut *curvature);
         self.loss
             .evaluate(u, self.design.targets(range.clone()), out)?;
         vector::clamp(curvature, 0.0, most_curved);

@@ -161,11 +161,7 @@ fn check_sums(
     let (u, rest) = numbers.split_at_mut(n);
     let (slope, curvature) = rest.split_at_mut(n);
     design.linear_predictor(0..n, &PARAMS, u);
-    let out = Batch {
-        slope: Some(&mut *slope),
-        curvature: Some(&mut *curvature),
-        ..Batch::default()
-    };
+    let out = Batch::derivatives(&mut *slope, &mut *curvature);
     loss.evaluate(u, design.targets(0..n), out).unwrap();
     let mut gradients = vec![Doubled::default(); n_persons * DIM];
     let mut held = gradients.clone();

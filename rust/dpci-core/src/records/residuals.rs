@@ -124,10 +124,7 @@ impl Pass<'_> {
         } else {
             &[0.0; BLOCK][..range.len()]
         };
-        let out = Batch {
-            slope: Some(&mut *slope),
-            ..Batch::default()
-        };
+        let out = Batch::slopes(&mut *slope);
         self.loss.evaluate(u, targets, out)?;
         vector::clamp(slope, -cap, cap);
         Ok(())

@@ -62,11 +62,7 @@ fn check(n: usize, loss: &dyn Loss) {
         let (u, rest) = numbers.split_at_mut(n);
         let (slope, curvature) = rest.split_at_mut(n);
         design.linear_predictor(0..n, &PARAMS, u);
-        let out = Batch {
-            slope: Some(&mut *slope),
-            curvature: Some(&mut *curvature),
-            ..Batch::default()
-        };
+        let out = Batch::derivatives(&mut *slope, &mut *curvature);
         loss.evaluate(u, design.targets(0..n), out).unwrap();
         let zero = Doubled::default();
         let (mut gradient, mut hessian) = (vec![zero; DIM], vec![zero; DIM * DIM]);

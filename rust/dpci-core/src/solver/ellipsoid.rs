@@ -46,9 +46,7 @@ impl Ellipsoid {
             }
         }
         let norm = vector::norm(&unit);
-        for u in &mut unit {
-            *u /= norm;
-        }
+        vector::divide(&mut unit, norm);
         for (row, c) in self.shape.chunks_exact_mut(dim).zip(&mut self.centre) {
             let step = vector::dot(row, &unit);
             *c -= step / (d + 1.0);

@@ -179,9 +179,7 @@ impl Model {
             factor.solve_in_place(&mut q);
         } else if let Some(last) = self.pairs.back() {
             let scale = last.product / vector::dot(&last.change, &last.change);
-            for q in &mut q {
-                *q *= scale;
-            }
+            vector::scale(&mut q, scale);
         }
         for (weight, pair) in weights.iter().zip(&self.pairs) {
             let beta = vector::dot(&pair.change, &q) / pair.product;

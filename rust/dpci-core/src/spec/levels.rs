@@ -77,11 +77,8 @@ impl LevelsSpec {
         pub unit: Unit = self.unit;
         /// The one step of the release.
         pub step: &Step = &self.step;
-    }
-
-    /// ε and δ of one change of the count of one level.
-    pub(crate) fn each(&self) -> (f64, f64) {
-        (self.epsilon, self.delta)
+        /// ε and δ of one change of the count of one level.
+        pub(crate) each: (f64, f64) = (self.epsilon, self.delta);
     }
 
     /// Number of rows at which a level is kept in about half of the releases.

@@ -29,16 +29,8 @@ pub fn ex_post_losses(
     check_length("each row of X", dim, data.n_params())?;
     check_length("each row of records", dim, records.n_params())?;
     check_length("member", records.n_records(), member.len())?;
-    let objective = Objective {
-        records: data,
-        loss: &*model.loss,
-        weights: None,
-        l2_strength: model.ridge / n_public,
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: n_public,
-        exec,
-    };
+    let l2_strength = model.ridge / n_public;
+    let objective = Objective::new(data, &*model.loss, l2_strength, n_public, exec);
     let at = objective.evaluate(&model.params, HessianRows::All)?;
     let noise: Vec<f64> = at.gradient.iter().map(|g| -g * n_public).collect();
     let hessian = at

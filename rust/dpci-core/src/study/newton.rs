@@ -133,20 +133,9 @@ fn ordinary_coefficients(
     const NAME: &str = "the full-data Hessian";
     let c = spec.choices();
     let (n, dim) = (c.terms.divisor(), spec.n_params());
-    let risk = Objective {
-        records: design,
-        loss: &*c.loss,
-        weights: None,
-        l2_strength: 0.0,
-        extra_convexity: 0.0,
-        linear_term: None,
-        n_samples: n,
-        exec,
-    };
+    let risk = Objective::new(design, &*c.loss, 0.0, n, exec);
     let mut most = second_moments(design, exec)?.gram;
-    for m in &mut most {
-        *m *= c.loss.curvature_bound() / n;
-    }
+    vector::scale(&mut most, c.loss.curvature_bound() / n);
     let trace = |matrix: &[f64]| matrix.iter().step_by(dim + 1).sum::<f64>();
     let mut params = vec![0.0; dim];
     let mut here = risk.evaluate(&params, HessianRows::All)?;

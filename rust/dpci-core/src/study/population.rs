@@ -151,10 +151,7 @@ fn slopes(design: &Design<'_>, loss: &dyn Loss, params: &[f64]) -> Result<Vec<f6
     for range in blocks(0..design.n_rows()) {
         let u = &mut predictor[..range.len()];
         design.linear_predictor(range.clone(), params, u);
-        let out = Batch {
-            slope: Some(&mut slopes[range.clone()]),
-            ..Batch::default()
-        };
+        let out = Batch::slopes(&mut slopes[range.clone()]);
         loss.evaluate(u, design.targets(range), out)?;
     }
     Ok(slopes)

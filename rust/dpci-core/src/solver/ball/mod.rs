@@ -212,9 +212,7 @@ impl Ball {
     /// The point times what brings it onto the sphere, less the room.
     fn on_sphere(self, mut params: Vec<f64>) -> Vec<f64> {
         let scale = (1.0 - ROOM) / self.relative_norm(&params);
-        for p in &mut params {
-            *p *= scale;
-        }
+        vector::scale(&mut params, scale);
         params
     }
 

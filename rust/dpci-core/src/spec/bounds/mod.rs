@@ -174,11 +174,6 @@ impl BoundsSpec {
         )))
     }
 
-    /// Number of columns.
-    pub fn n_columns(&self) -> usize {
-        self.columns.len()
-    }
-
     getters! { self =>
         /// Public facts of the columns.
         pub(crate) columns: &[ColumnRange] = &self.columns;
@@ -186,6 +181,8 @@ impl BoundsSpec {
         pub(crate) stages: &[Stage] = &self.stages;
         /// Whose privacy is protected.
         pub unit: Unit = self.unit;
+        /// Number of columns.
+        pub n_columns: usize = self.columns.len();
     }
 
     /// Steps of the release, with their costs.

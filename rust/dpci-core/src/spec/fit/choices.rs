@@ -104,17 +104,18 @@ impl Choices {
     }
 }
 
-/// How the noise in the released matrices is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Projection {
-    /// Eigenvalues below λ become λ.
-    Floor,
-    /// Eigenvalues below λ + `r_H` become λ: what noise alone can raise is not believed.
-    Cautious,
-    /// The default: [`Projection::NoiseAware`], but the paper's method projects at the floor.
-    Auto,
-    /// None of the matrices is projected: the law of the error counts their noise.
-    NoiseAware,
+named! {
+    /// How the noise in the released matrices is treated.
+    pub enum Projection {
+        /// Eigenvalues below λ become λ.
+        Floor = "floor",
+        /// Eigenvalues below λ + `r_H` become λ: what noise alone can raise is not believed.
+        Cautious = "cautious",
+        /// The default: [`Projection::NoiseAware`], but the paper's method projects at the floor.
+        Auto = "auto",
+        /// None of the matrices is projected: the law of the error counts their noise.
+        NoiseAware = "noise_aware",
+    }
 }
 
 impl Projection {
@@ -123,16 +124,6 @@ impl Projection {
         match self {
             Self::Auto => Self::NoiseAware,
             decided => decided,
-        }
-    }
-
-    /// Name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Floor => "floor",
-            Self::Cautious => "cautious",
-            Self::Auto => "auto",
-            Self::NoiseAware => "noise_aware",
         }
     }
 }

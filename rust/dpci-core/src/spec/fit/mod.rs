@@ -193,6 +193,10 @@ impl Spec {
         pub curvature_bound: f64 = self.domain.curvature_bound;
         /// Strong convexity of the mean loss for every data set, beyond λ.
         pub(crate) extra_convexity: f64 = self.domain.extra_convexity;
+        /// Strong convexity of the objective for every data set: λ, and what the loss declares.
+        pub strong_convexity: f64 = self.choices.l2_strength + self.domain.extra_convexity;
+        /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
+        pub(in crate::spec) noise_gain: [f64; 2] = noise_gain(self.bounded());
     }
 
     /// The choices with the λ and the budget that were asked for: to calibrate for another budget or number of records.
@@ -202,11 +206,6 @@ impl Spec {
             budget: self.asked_budget,
             ..self.choices.clone()
         }
-    }
-
-    /// Strong convexity of the objective for every data set: λ, and what the loss declares.
-    pub fn strong_convexity(&self) -> f64 {
-        self.choices.l2_strength + self.domain.extra_convexity
     }
 
     /// The certificate that the solver must reach before anything is released: what the seal's distance leaves beside the error of the
@@ -230,11 +229,6 @@ impl Spec {
             bounds: &self.bounds,
             domain: &self.domain,
         }
-    }
-
-    /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
-    pub(in crate::spec) fn noise_gain(&self) -> [f64; 2] {
-        noise_gain(self.bounded())
     }
 }
 

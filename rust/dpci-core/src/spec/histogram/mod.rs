@@ -73,11 +73,6 @@ impl HistogramSpec {
         self
     }
 
-    /// Whose privacy is protected, and what is public of the weights.
-    pub fn records(&self) -> (Unit, Option<Weighting>) {
-        (self.unit, self.weighting)
-    }
-
     getters! { self =>
         /// The noise on the counts.
         pub(crate) law: &AnyLaw = &self.law;
@@ -87,10 +82,9 @@ impl HistogramSpec {
         pub grid: &Grid = &self.grid;
         /// Step of the release, with its cost.
         pub step: &Step = &self.step;
-    }
-
-    /// Unit of which the counts of persons and of weighted records are multiples: sums of them are exact, as are those on the lattice.
-    pub(crate) fn resolution(&self) -> f64 {
-        self.seal.lattice().max(SHARE)
+        /// Whose privacy is protected, and what is public of the weights.
+        pub records: (Unit, Option<Weighting>) = (self.unit, self.weighting);
+        /// Unit of which the counts of persons and of weighted records are multiples: sums of them are exact, as are those on the lattice.
+        pub(crate) resolution: f64 = self.seal.lattice().max(SHARE);
     }
 }

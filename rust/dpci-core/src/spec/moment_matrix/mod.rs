@@ -185,21 +185,12 @@ impl MomentMatrixSpec {
         pub step: &Step = &self.matrix.step;
         /// How the matrix is sealed.
         pub seal: &Seal = &self.matrix.seal;
-    }
-
-    /// Columns of a row with its constant.
-    pub fn n_params(&self) -> usize {
-        self.choices.n_columns + 1
-    }
-
-    /// Columns of the matrix: those of a row, the constant and the target.
-    pub fn dim(&self) -> usize {
-        self.choices.n_columns + 2
-    }
-
-    /// Standard deviation of an isometric coordinate of the noise, that of the seal included.
-    pub fn noise_std_dev(&self) -> f64 {
-        sealed_std_dev(self.noise().law, self.dim(), self.seal().std_dev())
+        /// Columns of a row with its constant.
+        pub n_params: usize = self.choices.n_columns + 1;
+        /// Columns of the matrix: those of a row, the constant and the target.
+        pub dim: usize = self.choices.n_columns + 2;
+        /// Standard deviation of an isometric coordinate of the noise, that of the seal included.
+        pub noise_std_dev: f64 = sealed_std_dev(self.noise().law, self.dim(), self.seal().std_dev());
     }
 }
 

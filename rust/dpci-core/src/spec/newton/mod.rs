@@ -234,44 +234,23 @@ impl NewtonSpec {
         Ok(spec)
     }
 
-    /// The validated choices.
-    pub fn choices(&self) -> &NewtonChoices {
-        &self.choices
-    }
-
-    /// Number of parameters, the intercept included.
-    pub fn n_params(&self) -> usize {
-        self.choices.n_columns + usize::from(self.choices.intercept.is_some())
-    }
-
-    /// Bound on the norm of a row with its constant.
-    pub fn row_norm(&self) -> f64 {
-        self.row_norm
-    }
-
-    /// Divisor of the sums over the records.
-    pub(crate) fn divisor(&self) -> f64 {
-        self.choices.terms.divisor()
-    }
-
-    /// Whether the noise is that of pure DP: then one perturbed minimiser takes the place of the earlier steps (docs/proofs/newton.md).
-    pub fn is_pure(&self) -> bool {
-        matches!(self.cost, Cost::Epsilon(_))
-    }
-
-    /// Rounds in which the rows are made round by their second moments. But under pure DP, Hessians do it after the first.
-    pub fn rounds(&self) -> usize {
-        if self.is_pure() { pure::ROUNDS } else { 1 }
-    }
-
-    /// Points at which gradients and Hessians have bounds of their own, the first step among them.
-    pub fn n_points(&self) -> usize {
-        if self.is_pure() { 1 } else { 1 + EARLIER_STEPS }
-    }
-
-    /// No radius is greater, once rows are round.
-    pub(crate) fn greatest_radius(&self) -> f64 {
-        GREATEST_RADIUS * (self.n_params() as f64).sqrt()
+    getters! { self =>
+        /// The validated choices.
+        pub choices: &NewtonChoices = &self.choices;
+        /// Number of parameters, the intercept included.
+        pub n_params: usize = self.choices.n_columns + usize::from(self.choices.intercept.is_some());
+        /// Bound on the norm of a row with its constant.
+        pub row_norm: f64 = self.row_norm;
+        /// Divisor of the sums over the records.
+        pub(crate) divisor: f64 = self.choices.terms.divisor();
+        /// Whether the noise is that of pure DP: then one perturbed minimiser takes the place of the earlier steps (docs/proofs/newton.md).
+        pub is_pure: bool = matches!(self.cost, Cost::Epsilon(_));
+        /// Rounds in which the rows are made round by their second moments. But under pure DP, Hessians do it after the first.
+        pub rounds: usize = if self.is_pure() { pure::ROUNDS } else { 1 };
+        /// Points at which gradients and Hessians have bounds of their own, the first step among them.
+        pub n_points: usize = if self.is_pure() { 1 } else { 1 + EARLIER_STEPS };
+        /// No radius is greater, once rows are round.
+        pub(crate) greatest_radius: f64 = GREATEST_RADIUS * (self.n_params() as f64).sqrt();
     }
 
     /// Norms that no gradient and no Hessian exceeds where rows weigh less beyond this radius.

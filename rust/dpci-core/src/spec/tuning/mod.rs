@@ -152,11 +152,8 @@ impl TuningSpec {
         pub radii: &[f64] = &self.radii;
         /// The scores.
         pub score_step: &ScoreStep = &self.step;
-    }
-
-    /// Number of parameters, the intercept included.
-    pub fn n_params(&self) -> usize {
-        self.candidates.first().map_or(0, Spec::n_params)
+        /// Number of parameters, the intercept included.
+        pub n_params: usize = self.candidates.first().map_or(0, Spec::n_params);
     }
 
     /// How a noisy score is sealed, which only [`TuningMethod::Repeat`] needs.

@@ -87,9 +87,7 @@ impl Utility {
                 self.design.write_rows(range, rows);
                 if self.perturbation == Perturbation::Objective {
                     factor.solve_in_place(rows);
-                    for v in rows.iter_mut() {
-                        *v /= self.n_samples;
-                    }
+                    vector::divide(rows, self.n_samples);
                 }
                 for (s, row) in spread[at].iter_mut().zip(rows.chunks_exact(dim)) {
                     *s = vector::dot(row, row);
@@ -134,15 +132,9 @@ impl Utility {
                 let here = &center.predictor[range.clone()];
                 let y = self.design.targets(range.clone());
                 center.std_devs(range.clone(), variance, std_devs);
-                let averaged = Batch {
-                    slope: Some(&mut *change),
-                    ..Batch::default()
-                };
+                let averaged = Batch::slopes(&mut *change);
                 Metric::Loss.average(&*self.loss, here, std_devs, y, averaged)?;
-                let out = Batch {
-                    slope: Some(&mut *slope),
-                    ..Batch::default()
-                };
+                let out = Batch::slopes(&mut *slope);
                 self.loss.evaluate(here, y, out)?;
                 for (c, s) in change.iter_mut().zip(slope.iter()) {
                     *c -= s;

@@ -139,15 +139,10 @@ impl Utility {
         tolerance: f64,
         exec: &Executor<'_>,
     ) -> Result<Vec<f64>> {
+        let (design, n) = (&self.design, self.n_samples);
         let objective = Objective {
-            records: &self.design,
-            loss: &*self.loss,
-            weights: None,
-            l2_strength,
-            extra_convexity: 0.0,
             linear_term,
-            n_samples: self.n_samples,
-            exec,
+            ..Objective::new(design, &*self.loss, l2_strength, n, exec)
         };
         let options = Options {
             method: Method::Auto,

@@ -70,11 +70,8 @@ impl Utility {
                 let curvature = &mut curvatures[at..at + n];
                 predict_rows(rows, points, intercept, u);
                 lanes_spread(self.design.targets(range.clone()), y);
-                let out = Batch {
-                    slope: Some(slope.as_flattened_mut()),
-                    curvature: Some(curvature.as_flattened_mut()),
-                    ..Batch::default()
-                };
+                let out =
+                    Batch::derivatives(slope.as_flattened_mut(), curvature.as_flattened_mut());
                 self.loss
                     .evaluate(u.as_flattened(), y.as_flattened(), out)?;
                 if let Some(counts) = self.counts(&range, &mut buffer) {
@@ -241,11 +238,7 @@ impl Utility {
                 let [u, slope, curvature, weights] = buffers.each_mut();
                 let [u, slope, curvature] = [u, slope, curvature].map(|b| &mut b[..range.len()]);
                 self.design.linear_predictor(range.clone(), params, u);
-                let out = Batch {
-                    slope: Some(&mut *slope),
-                    curvature: Some(&mut *curvature),
-                    ..Batch::default()
-                };
+                let out = Batch::derivatives(&mut *slope, &mut *curvature);
                 metric.evaluate(&*self.loss, u, self.design.targets(range.clone()), out)?;
                 if let Some(counts) = self.counts(&range, weights) {
                     vector::multiply(slope, counts);
