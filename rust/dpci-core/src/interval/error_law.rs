@@ -29,8 +29,8 @@ impl ErrorLaw {
     /// Takes the (row-major, `dim × dim`) Hessian and gradient covariance as the true ones.
     ///
     /// # Errors
-    /// [`Error::Length`] for matrices of another size, [`Error::OutOfRange`] for `n_samples`,
-    /// [`Error::NotPositiveDefinite`] for the Hessian.
+    /// [`crate::Error::Length`] for matrices of another size, [`crate::Error::OutOfRange`] for `n_samples`,
+    /// [`crate::Error::NotPositiveDefinite`] for the Hessian.
     pub fn plug_in(
         hessian: &[f64],
         gradient_cov: &[f64],
@@ -74,8 +74,8 @@ impl ErrorLaw {
     /// Counts the noise in the matrices.
     ///
     /// # Errors
-    /// [`Error::Length`] for matrices of another size than the draws, [`Error::OutOfRange`] for `n_samples`,
-    /// [`Error::NotPositiveDefinite`] for entries that are not finite.
+    /// [`crate::Error::Length`] for matrices of another size than the draws, [`crate::Error::OutOfRange`] for `n_samples`,
+    /// [`crate::Error::NotPositiveDefinite`] for entries that are not finite.
     pub fn noise_aware(matrices: &NoisyMatrices<'_>, draws: &MatrixDraws) -> Result<Self> {
         check_samples(matrices.n_samples)?;
         let estimate = matrices.estimate(draws)?;
@@ -118,7 +118,7 @@ impl ErrorLaw {
     /// For the contrast `cᵀθ`: the sampling variance, and the multipliers of the noise as [`super::half_widths`] takes them for this law.
     ///
     /// # Errors
-    /// [`Error::Length`] for a contrast of another length.
+    /// [`crate::Error::Length`] for a contrast of another length.
     pub fn multipliers(&self, contrast: &[f64], law: &NoiseLaw) -> Result<(f64, Vec<f64>)> {
         let (variance, multiplier) = self.components(contrast)?;
         let relative = law.relative_std_devs();
@@ -139,7 +139,7 @@ impl ErrorLaw {
     /// For the contrast `cᵀθ`: the sampling variance `v`, and the multiplier `a` of one coordinate of the noise.
     ///
     /// # Errors
-    /// [`Error::Length`] for a contrast of another length.
+    /// [`crate::Error::Length`] for a contrast of another length.
     pub fn components(&self, contrast: &[f64]) -> Result<(f64, f64)> {
         check_length("contrast", self.dim, contrast.len())?;
         let form = |matrix: &[f64]| -> f64 {
