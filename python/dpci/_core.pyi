@@ -1,7 +1,7 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | _Coded
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
+_Values_co = TypeVar("_Values_co", covariant=True)
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str
@@ -188,6 +189,25 @@ class FitDict(TypedDict):
     private: bool
 
 @final
+class Terms:
+    """How many records there are, in what neighbours differ, whose the rows are and how much they weigh; immutable."""
+
+    def __new__(
+        cls,
+        n_samples: int,
+        neighbors: str,
+        *,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
+    ) -> Terms:
+        """n_samples is the public n (n_public under add_remove), of persons where they are the records.
+
+        weight_total is what divides weighted sums; None: n_samples.
+        """
+
+@final
 class RowDomain:
     """Where rows lie, without the intercept: a ball, or blocks of columns; immutable, picklable."""
 
@@ -211,13 +231,13 @@ class RowDomain:
     def __reduce__(self) -> tuple[object, ...]: ...
 
 @final
-class Spec:
+class Spec(_Kind[FitDict]):
     """Every public choice of a fit, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: RowDomain | float,
@@ -233,16 +253,7 @@ class Spec:
         moments: Literal["joint", "levels", "separate", "none"],
         projection: Literal["floor", "cautious", "auto", "noise_aware"],
         calibration: Literal["tight", "paper"],
-        neighbors: Literal["replace_one", "add_remove"],
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
-    ) -> Spec:
-        """n_samples is the public n (n_public under add_remove), of persons where they are the records.
-
-        weight_total is what divides weighted sums; None: n_samples.
-        """
+    ) -> Spec: ...
 
     l2_strength: float
     """With what the variant cms11 added to it."""
@@ -295,34 +306,19 @@ class Records:
         A release under the same bounds does not check them again.
         """
 
-def fit(
-    spec: Spec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> FitDict:
-    """seed=None: operating-system entropy."""
-
 @final
-class NewtonSpec:
+class NewtonSpec(_Kind[NewtonDict]):
     """Every public choice of a fit by Newton steps on round rows, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: RowDomain | float,
         loss: Loss,
         budget: Budget,
-        neighbors: Literal["replace_one", "add_remove"],
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> NewtonSpec:
         """Losses without bounded slope and curvature are refused."""
 
@@ -409,26 +405,6 @@ class NewtonDict(TypedDict):
     seals: list[Seal]
     private: bool
 
-def fit_newton(
-    spec: NewtonSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> NewtonDict:
-    """seed=None: operating-system entropy."""
-
-def fit_newton_parts(
-    spec: NewtonSpec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> NewtonDict:
-    """The same of rows in parts, see :func:`fit_parts`."""
-
 @final
 class Request:
     """Sums that are requested of the records, and the key of the fit; immutable, picklable."""
@@ -493,19 +469,6 @@ def fit_many(
     seed: int | None,
 ) -> list[FitDict]:
     """Fits of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
-
-def fit_parts(
-    spec: Spec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> FitDict:
-    """Fit of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread.
-
-    first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
-    """
 
 def error_components(
     hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str, contrast: _F64
@@ -628,8 +591,7 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """(n, dim, dim); scale = 1/gamma."""
 
 def minimize_erm(
-    x: _Features,
-    y: _F64,
+    records: Records | _Described,
     *,
     loss: Loss,
     l2_strength: float,
@@ -641,44 +603,12 @@ def minimize_erm(
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,
-    persons: NDArray[np.int64] | None = None,
-    max_rows: int | None = None,
-    weights: _F64 | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    terms: Terms | None = None,
 ) -> dict[str, Any]:
-    """params, certificate, n_iterations, solver. linear_term is b/n."""
+    """params, certificate, n_iterations, solver. linear_term is b/n; terms: of persons or weighted rows."""
 
-def minimize_erm_parts(
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    n_params: int,
-    loss: Loss,
-    l2_strength: float,
-    radius: float | None,
-    intercept: float | None,
-    linear_term: _F64 | None,
-    start: _F64 | None,
-    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
-    tolerance: float,
-    max_iterations: int,
-) -> dict[str, Any]:
-    """Counterpart of minimize_erm for rows in parts; row_norm of part_sums is the greatest float."""
-
-def hessian_and_gradient_cov_parts(
-    evaluate: Callable[[Request], Sums],
-    params: _F64,
-    *,
-    first: tuple[Request, Sums],
-    n_params: int,
-    loss: Loss,
-    l2_strength: float,
-    intercept: float | None,
-) -> tuple[_F64, _F64]: ...
 def erm_value_and_gradient(
-    x: _Features,
-    y: _F64,
+    records: Records | _Described,
     params: _F64,
     *,
     loss: Loss,
@@ -687,8 +617,7 @@ def erm_value_and_gradient(
     n_threads: int | None,
 ) -> tuple[float, _F64]: ...
 def hessian_and_gradient_cov(
-    x: _Features,
-    y: _F64,
+    records: Records | _Described,
     params: _F64,
     *,
     loss: Loss,
@@ -697,8 +626,7 @@ def hessian_and_gradient_cov(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def checked_rows(
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     row_norm: RowDomain | float,
     clip: bool,
@@ -727,13 +655,13 @@ class HistogramDict(TypedDict):
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
 
 @final
-class FunctionalSpec:
+class FunctionalSpec(_Kind[BaselineDict]):
     """Every public choice of the functional mechanism, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: float,
@@ -742,25 +670,10 @@ class FunctionalSpec:
         l2_strength: float,
         budget: Budget,
         calibration: Literal["tight", "paper"],
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> FunctionalSpec: ...
 
-def release_functional_mechanism(
-    spec: FunctionalSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> BaselineDict:
-    """seed=None: operating-system entropy."""
-
 @final
-class MomentMatrixSpec:
+class MomentMatrixSpec(_Kind[MomentMatrixDict]):
     """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP.
 
     residuals: of each regression whose residuals' moments are released its regressors, their ridge and its response;
@@ -769,8 +682,8 @@ class MomentMatrixSpec:
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         further_targets: int = 0,
         row_norm: RowDomain | float,
@@ -781,11 +694,6 @@ class MomentMatrixSpec:
         refined_share: float = 0.5,
         budget: Budget | None = None,
         mu: float | None = None,
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> MomentMatrixSpec: ...
 
     intercept: float
@@ -838,26 +746,6 @@ class MomentMatrixDict(TypedDict):
     seals: list[Seal]
     private: bool
 
-def release_moment_matrix(
-    spec: MomentMatrixSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> MomentMatrixDict:
-    """seed=None: operating-system entropy."""
-
-def release_moment_matrix_parts(
-    spec: MomentMatrixSpec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> MomentMatrixDict:
-    """The same for rows in parts, whose sums ``evaluate`` brings."""
-
 @type_check_only
 class RegressionDict(TypedDict):
     """A regression from a moment matrix; k regressors. NaN where the matrix has no solution."""
@@ -897,12 +785,10 @@ class BoundsSpec:
 
     def __new__(
         cls,
+        terms: Terms,
         *,
         columns: list[tuple[tuple[float, float] | None, bool]],
-        n_samples: int,
         budget: Budget,
-        persons: bool = False,
-        max_rows: int | None = None,
     ) -> BoundsSpec:
         """Columns: the public range of each, or None, and whether 0 stands apart."""
 
@@ -931,9 +817,7 @@ def release_bounds(
 class LevelsSpec:
     """The law by which each level of a column is kept, validated; holds no data."""
 
-    def __new__(
-        cls, *, n_columns: int, budget: Budget, neighbors: str, persons: bool = False, max_rows: int | None = None
-    ) -> LevelsSpec: ...
+    def __new__(cls, terms: Terms, *, n_columns: int, budget: Budget) -> LevelsSpec: ...
 
     half_count: float
     """Number of rows at which a level is kept in about half of the releases."""
@@ -976,11 +860,12 @@ def release_levels(
     """Release levels of the columns of dense rows, whole numbers; what is not at least 0 is none."""
 
 @final
-class HistogramSpec:
+class HistogramSpec(_Kind[HistogramDict]):
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
         axes: list[tuple[list[int], list[float]]],
         n_columns: int,
@@ -989,25 +874,12 @@ class HistogramSpec:
         l2_strength: float,
         intercept: float | None,
         budget: Budget,
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
     ) -> HistogramSpec:
-        """An axis is its columns and its levels, one after another."""
+        """An axis is its columns and its levels, one after another. The counts are the number of records."""
 
     n_cells: int
     def noise(self) -> tuple[str, float]:
         """Law and scale of the noise of a count."""
-
-def release_histogram(
-    spec: HistogramSpec,
-    records: Records,
-    *,
-    n_threads: int | None,
-    seed: int | None,
-) -> HistogramDict:
-    """seed=None: operating-system entropy."""
 
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
@@ -1097,7 +969,7 @@ class ReportDict(TypedDict):
     private: bool
 
 @final
-class ReportSpec:
+class ReportSpec(_Kind[ReportDict]):
     """Every public choice of a model with its report, validated; holds no data."""
 
     def __new__(
@@ -1117,26 +989,16 @@ class ReportSpec:
     def seal(self) -> list[Seal]:
         """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
 
-def release_report(
-    spec: ReportSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> ReportDict:
-    """seed=None: operating-system entropy."""
-
 @final
 class RecordBounds:
     """Bounds on the privacy losses of records, from released values; immutable."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
         loss: Loss,
         params: _F64,
-        n_public: int,
         l2_strength: float,
         std_dev: float,
         delta: float,
@@ -1147,10 +1009,6 @@ class RecordBounds:
         failure_probability: float,
         simultaneous: bool,
         bound: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> RecordBounds:
         """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
     hessian_radius: float | None
@@ -1248,8 +1106,40 @@ class Utility:
     ) -> tuple[float, _F64, _F64]:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
+@type_check_only
+class _Kind(Generic[_Values_co]):
+    """Public choices of a release that Python reads as these values."""
+
+@type_check_only
+class _Described(Protocol):
+    """Rows in parts, all of which a function sums over by part_sums, with the bounds of the release.
+
+    first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
+    """
+
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def first(self) -> tuple[Request, Sums]: ...
+    def evaluate(self, request: Request, /) -> Sums: ...
+
+def release(
+    spec: _Kind[_Values_co],
+    records: Records | _Described,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    progress: Callable[[int], object] | None = None,
+) -> _Values_co:
+    """The release of these choices. seed=None: operating-system entropy.
+
+    Rows may be in parts for fits and moment matrices. ``progress`` is called with 1 after each model that a tuning
+    compares.
+    """
+
 def simulate(
-    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | MomentMatrixSpec | TuningSpec,
+    spec: _Kind[Any],
     records: Records,
     *,
     n_runs: int,
@@ -1291,8 +1181,11 @@ class TuningFacts(TypedDict):
     shape: float | None
 
 @final
-class TuningSpec:
-    """The candidates of a tuning and how one is chosen; holds no data."""
+class TuningSpec(_Kind[tuple[int, _F64, bool]]):
+    """The candidates of a tuning and how one is chosen; holds no data.
+
+    A release is the index of the chosen candidate, the parameters of its model, and whether they are private.
+    """
 
     def __new__(
         cls,
@@ -1318,20 +1211,6 @@ class TuningSpec:
         self, index: int
     ) -> tuple[Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"], float, float]:
         """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
-
-def release_tuning(
-    spec: TuningSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-    progress: Callable[[int], object] | None,
-) -> tuple[int, _F64, bool]:
-    """Index of the chosen candidate, parameters of its model, and whether the noise protects the data.
-
-    ``progress`` is called with 1 after each model that is compared.
-    """
 
 def candidate_losses(
     candidates: Sequence[Spec],

@@ -13,6 +13,7 @@ from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 from support import per_instance, seal
+from support.core import specified
 from support.fits import N, make_rows
 from support.keywords import assembled
 from support.saved import rewritten
@@ -115,7 +116,8 @@ def test_params_are_multiples_of_the_lattice(budget, mechanism):
 
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.5)], ids=lambda b: b.notion)
 def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
-    spec = _core.HistogramSpec(
+    spec = specified(
+        _core.HistogramSpec,
         axes=[([j], np.linspace(-0.5, 0.5, 5).tolist()) for j in range(3)],
         n_columns=3,
         targets=[-1.0, 1.0],
@@ -125,7 +127,7 @@ def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
         budget=core_budget(budget),
         neighbors="replace_one",
     )
-    found = _core.release_histogram(spec, _core.Records(X, 2.0 * Y - 1.0), n_threads=1, seed=3)
+    found = _core.release(spec, _core.Records(X, 2.0 * Y - 1.0), clip=True, n_threads=1, seed=3)
     (sealed,) = found["seals"]
     assert on_lattice(found["counts"], sealed.lattice)
     assert sealed.lattice <= 1.0

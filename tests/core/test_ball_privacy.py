@@ -12,6 +12,7 @@ from scipy.special import expit as sigmoid
 
 from dpci import _core
 from dpci.losses import Custom
+from support.core import specified
 
 N = 8
 GRID = 4_001
@@ -43,7 +44,7 @@ by_relation = pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 
 
 def make_spec(loss, relation, *, radius, l2_strength, epsilon, delta=0.0, variant="standard"):
-    return _core.Spec(
+    return specified(_core.Spec,
         n_samples=N, n_columns=1, intercept=None, row_norm=1.0, loss=loss, l2_strength=l2_strength, radius=radius,
         budget=_core.Budget.approx(epsilon, delta) if delta else _core.Budget.pure(epsilon), mechanism="objective",
         noise=None, variant=variant, project=False, split=None, moments="none", projection="floor", calibration="tight",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpci import _core
+from support.core import specified
 from support.gradients import farthest, reach
 
 ROW_NORM = 1.3
@@ -24,7 +25,8 @@ ALL_LOSSES = LOSSES | {
 
 def sensitivity(name, n, dim, l2_strength, radius):
     """Sensitivity to which a fit calibrates its noise."""
-    spec = _core.Spec(
+    spec = specified(
+        _core.Spec,
         n_samples=n,
         n_columns=dim,
         intercept=None,
@@ -48,8 +50,7 @@ def sensitivity(name, n, dim, l2_strength, radius):
 
 def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
     return _core.minimize_erm(
-        x,
-        y,
+        _core.Records(x, y),
         loss=ALL_LOSSES[name],
         l2_strength=l2_strength,
         radius=radius,

@@ -6,6 +6,7 @@ from scipy import optimize
 
 import dpci
 from dpci import _core
+from support.core import specified
 
 CASES = [(1.0, 1.0, 1.0), (1.0, 0.1, 1.0), (1.0, 10.0, 1.0), (2.0, 0.7, 0.3), (0.5, 3.0, 4.0)]
 by_case = pytest.mark.parametrize(("row_norm", "radius", "target_bound"), CASES)
@@ -13,7 +14,7 @@ N = 50
 
 
 def shift(row_norm, radius, target_bound, *, neighbors="replace_one", calibration="tight", dim=2):
-    spec = _core.Spec(
+    spec = specified(_core.Spec,
         n_samples=N, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss.squared(target_bound),
         l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", noise=None,
         variant="standard", project=False, split=None, moments="none", projection="floor", calibration=calibration,

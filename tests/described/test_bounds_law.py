@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from dpci import _core
+from support.core import specified
 
 EPSILON = 1.3
 LOWER, UPPER = -2.0, 6.0
@@ -45,7 +46,7 @@ def law(values):
 
 @pytest.fixture(scope="module")
 def spec():
-    return _core.BoundsSpec(columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
+    return specified(_core.BoundsSpec, columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
 
 
 def tables():

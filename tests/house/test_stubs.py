@@ -16,7 +16,7 @@ STUB = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
 
 
 def is_for_types_alone(node):
-    return any(ast.unparse(base) in {"Protocol", "TypedDict"} for base in node.bases)
+    return "type_check_only" in map(ast.unparse, node.decorator_list)
 
 
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}

@@ -6,6 +6,7 @@ import pytest
 import dpci
 from dpci import _core, tuning
 from dpci.losses import Logistic
+from support.core import specified
 
 GRID = [{"l2_strength": 0.003}, {"l2_strength": 0.3}]
 PANEL = dpci.datasets.simulate_panel(1500, n_rows=(1, 8), seed=0)
@@ -50,7 +51,8 @@ def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(un
     """The loss of a whole person is that of its rows together; one that counts less may have almost none."""
     n, radius = 50, 1.5
     budget = dpci.budgets.core_budget(dpci.PureDP(1.0))
-    spec = _core.Spec(
+    spec = specified(
+        _core.Spec,
         n_samples=n,
         n_columns=1,
         intercept=None,

@@ -15,6 +15,7 @@ from dpci.audit.scores import Rows, additive_scores, fit_scores, report_scores
 from dpci.budgets import ApproxDP, Budget, Neighbors, core_budget
 from dpci.losses import Logistic
 from dpci.model.settings import Settings
+from dpci.unit import core_terms
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -139,14 +140,13 @@ class FunctionalCase(WorstCase):
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return parameters."""
         spec = _core.FunctionalSpec(
-            n_samples=len(self.first[0]),
+            core_terms(len(self.first[0]), self.neighbors),
             n_columns=1,
             intercept=None,
             row_norm=1.0,
             target_bound=1.0,
             l2_strength=0.0,
             calibration="tight",
-            neighbors=self.neighbors,
             polynomial="squared",
             budget=core_budget(self.budget),
         )
@@ -165,14 +165,13 @@ class MomentMatrixCase(WorstCase):
     def spec(self) -> _core.MomentMatrixSpec:
         """All public choices, calibrated."""
         return _core.MomentMatrixSpec(
-            n_samples=len(self.first[0]),
+            core_terms(len(self.first[0]), self.neighbors),
             n_columns=2,
             row_norm=1.0,
             target_bound=1.0,
             residuals=[],
             residual_share=0.1,
             budget=core_budget(self.budget),
-            neighbors=self.neighbors,
         )
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
@@ -202,13 +201,13 @@ class HistogramCase(WorstCase):
     def spec(self) -> _core.HistogramSpec:
         """Grid and noise; the regression on the cells is post-processing."""
         return _core.HistogramSpec(
+            core_terms(len(self.first[0]), self.neighbors),
             axes=[([0], [-1.0, 1.0])],
             n_columns=1,
             targets=[-1.0, 1.0],
             loss=Logistic().to_core(),
             l2_strength=1.0,
             intercept=None,
-            neighbors=self.neighbors,
             budget=core_budget(self.budget),
         )
 

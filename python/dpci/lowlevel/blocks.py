@@ -18,8 +18,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector
-from dpci.data.coded import CodedRows
+from dpci.data.arrays import Table, as_features, as_matrix, as_square, as_vector
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
@@ -139,12 +138,7 @@ def minimize_erm(
         "max_iterations": check_count("max_iterations", max_iterations),
     }
     rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
-    if isinstance(rows, tuple):
-        found = _core.minimize_erm(*rows, n_threads=n_threads, **problem)
-    else:
-        found = _core.minimize_erm_parts(
-            rows.evaluate, first=rows.first, n_params=rows.n_columns + (constant is not None), **problem
-        )
+    found = _core.minimize_erm(rows, n_threads=n_threads, **problem)
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
 
@@ -163,8 +157,7 @@ def erm_value_and_gradient(
     A custom loss with ``predictor_bound`` is refused if a linear predictor exceeds it.
     """
     value, gradient = _core.erm_value_and_gradient(
-        as_features(X).values,
-        as_vector("y", y),
+        _core.Records(as_features(X).values, as_vector("y", y)),
         _vector("params", params),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
@@ -195,31 +188,20 @@ def hessian_and_gradient_cov(
     point, core_loss = _vector("params", params), checked_loss.to_core()
     strength = check_positive("l2_strength", l2_strength)
     rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
-    if isinstance(rows, tuple):
-        hessian, gradient_cov = _core.hessian_and_gradient_cov(
-            *rows, point, loss=core_loss, l2_strength=strength, intercept=constant, n_threads=n_threads
-        )
-    else:
-        hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
-            rows.evaluate,
-            point,
-            first=rows.first,
-            n_params=rows.n_columns + (constant is not None),
-            loss=core_loss,
-            l2_strength=strength,
-            intercept=constant,
-        )
+    hessian, gradient_cov = _core.hessian_and_gradient_cov(
+        rows, point, loss=core_loss, l2_strength=strength, intercept=constant, n_threads=n_threads
+    )
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
-def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr | CodedRows, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
+def _rows(X: Any, y: Any, rules: PartRules) -> _core.Records | DescribedParts:  # noqa: ANN401  # the caller's
     """Return rows and targets in memory, or rows in parts that were read once."""
     partitions = as_partitions(Source(X, y))
     if partitions is not None:
         return describe(partitions, rules)
-    rows, targets = as_features(X).values, as_vector("y", y)
+    records = _core.Records(as_features(X).values, as_vector("y", y))
     check_same_index(X, y)
-    return rows, targets
+    return records
 
 
 def checked_rows(
@@ -258,8 +240,7 @@ def checked_rows(
     features = as_features(X)
     domain.check_columns(features.shape[1])
     return _core.checked_rows(
-        features.values,
-        np.ones(features.shape[0]),
+        _core.Records(features.values, np.ones(features.shape[0])),
         row_norm=core_rows(domain),
         clip=on_violation == "clip",
         intercept=check_intercept(intercept),

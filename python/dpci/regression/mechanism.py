@@ -329,17 +329,10 @@ def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Mo
 
 
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
-    clip, n_threads = choices.clip, choices.n_threads
-    if rows.parts is None:
-        return _core.release_moment_matrix(
-            spec,
-            rows.records,
-            clip=clip,
-            n_threads=n_threads,
-            seed=choices.seed,
-        )
-    parts = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
-    return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
+    source = rows.source
+    if rows.parts is not None:
+        source = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
+    return _core.release(spec, source, clip=choices.clip, n_threads=choices.n_threads, seed=choices.seed)
 
 
 def _standardised(source: Source, choices: MatrixChoices) -> Source:

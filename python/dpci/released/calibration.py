@@ -16,7 +16,7 @@ from dpci.released.bounds import ReleasedBounds
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
-from dpci.unit import Persons, core_unit
+from dpci.unit import Persons, core_terms
 
 # Elementary functions of another machine may round otherwise.
 TOLERANCE = 1e-6
@@ -39,14 +39,12 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
         For choices that no such fit can have.
     """
     return _core.NewtonSpec(
-        n_samples=record.n_samples,
+        core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=len(record.columns),
         intercept=record.intercept_scale,
         row_norm=core_rows(record.rows),
         loss=(from_declaration(record.loss) or _as_declared(record.loss)).to_core(),
         budget=core_budget(record.own_budget),
-        neighbors=record.neighbors,
-        **core_unit(record.persons, record.weights),
     )
 
 
@@ -141,7 +139,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
     else:
         loss = (from_declaration(record.loss) or _as_declared(record.loss)).to_core()
     return _core.Spec(
-        n_samples=record.n_samples,
+        core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=len(record.columns),
         intercept=record.intercept_scale,
         row_norm=core_rows(record.rows),
@@ -157,8 +155,6 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         moments=record.moments,
         projection="auto",
         calibration=record.calibration,
-        neighbors=record.neighbors,
-        **core_unit(record.persons, record.weights),
     )
 
 

@@ -246,7 +246,7 @@ def release_tuned(
         total = len(grid) if method == "chunks" else None
         with progress_bar(total, "models", wanted=progress) as advance:
             told = advance if progress or (progress is None and is_watched()) else None
-            index, params, private = _core.release_tuning(
+            index, params, private = _core.release(
                 spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed, progress=told
             )
         selection = Selection.from_facts(

@@ -1,26 +1,19 @@
-//! Repeated simulated releases for audits. Never private.
+//! Repeated simulations for audits. Never private.
 
 use dpci_core::Result;
 use dpci_core::exec::Executor;
-use dpci_core::study::{self, Repeated as _};
+use dpci_core::study;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::baselines::{FunctionalSpec, HistogramSpec};
 use crate::cost::{Seal, Step, steps};
 use crate::errors::to_python;
-use crate::newton::NewtonSpec;
-use crate::per_instance::ReportSpec;
-use crate::records::Records;
-use crate::regression::MomentMatrixSpec;
-use crate::release::Kind;
 use crate::spec::Spec;
 use crate::task;
-use crate::tuning::TuningSpec;
 use crate::values::Matrix;
 
 /// Runs of one task, on a thread pool of its own.
-fn table(
+pub(crate) fn table(
     py: Python<'_>,
     shape: [usize; 2],
     n_threads: Option<usize>,
@@ -30,57 +23,6 @@ fn table(
         simulate(&Executor::new(n_threads, usize::MAX, cancel)?)
     })?;
     Ok(Matrix::new(rows, shape))
-}
-
-/// The choices of a release that can be repeated.
-#[derive(FromPyObject)]
-pub(crate) enum AnySpec<'py> {
-    Fit(Bound<'py, Spec>),
-    Report(Bound<'py, ReportSpec>),
-    Functional(Bound<'py, FunctionalSpec>),
-    MomentMatrix(Bound<'py, MomentMatrixSpec>),
-    Histogram(Bound<'py, HistogramSpec>),
-    Tuning(Bound<'py, TuningSpec>),
-    Newton(Bound<'py, NewtonSpec>),
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate(
-    py: Python<'_>,
-    spec: AnySpec<'_>,
-    records: &Bound<'_, Records>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Matrix> {
-    match &spec {
-        AnySpec::Fit(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::Report(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::Functional(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::MomentMatrix(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::Histogram(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::Tuning(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-        AnySpec::Newton(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
-    }
-}
-
-/// Rows are checked against the bounds of each mechanism.
-fn repeat<K: Kind>(
-    py: Python<'_>,
-    spec: &K,
-    records: &Bound<'_, Records>,
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-) -> PyResult<Matrix> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let width = spec.core().width();
-    table(py, [n_runs, width], n_threads, |exec| {
-        let design = spec.design(&data, false, exec)?;
-        study::simulate(spec.core(), &design, n_runs, seed, exec)
-    })
 }
 
 /// The moments' steps when all margins are at most `margin` in size: with what noise they are released.

@@ -1,6 +1,6 @@
 //! Building blocks for other libraries and for tests: samplers and solvers. Not private by themselves.
 
-use dpci_core::design::{Design, OnViolation, RowBounds};
+use dpci_core::design::{Design, RowBounds};
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
@@ -10,10 +10,8 @@ use dpci_core::noise::{
     Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace, SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
-use dpci_core::records::Records;
-use dpci_core::row_domain::RowDomain;
-use dpci_core::solver::{Method, Minimum, Options};
-use dpci_core::unit::{Unit, Weighting};
+use dpci_core::solver::{Method, Options};
+use dpci_core::unit::Weighting;
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
@@ -22,10 +20,11 @@ use pyo3::prelude::*;
 
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Data, Features, on_violation};
+use crate::parts::{Rules, Source};
+use crate::records::{Records, on_violation};
 use crate::rows::Rows;
-use crate::spec::{unit_of, weighting_of};
 use crate::task;
+use crate::terms::Terms;
 use crate::values::{Matrix, Vector};
 
 /// `n` samples of `width` numbers each, one after another.
@@ -135,22 +134,6 @@ pub(crate) fn symmetric_matrix_laplace(
     matrices(py, n, dim, || MatrixLaplace::new(dim, 1.0 / scale), seed)
 }
 
-/// A design without a bound on its rows, for functions that make no privacy claim.
-fn unbounded<'a>(
-    data: &Data<'a>,
-    loss: &Loss,
-    intercept: Option<f64>,
-    counted: (Unit, Option<Weighting>),
-    exec: &Executor<'_>,
-) -> Result<Design<'a>> {
-    let bounds = RowBounds {
-        rows: RowDomain::Ball(f64::MAX),
-        targets: loss.inner.targets(),
-        on_violation: OnViolation::Error,
-    };
-    data.design(&bounds, intercept, counted, exec)
-}
-
 /// λ of an objective that need not be private.
 pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
     let legal = value > 0.0 && value.is_finite();
@@ -162,11 +145,10 @@ pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None, weight_total=None))]
+#[pyo3(signature = (records, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, terms=None))]
 pub(crate) fn minimize_erm(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     radius: Option<f64>,
@@ -177,39 +159,39 @@ pub(crate) fn minimize_erm(
     tolerance: f64,
     max_iterations: usize,
     n_threads: Option<usize>,
-    persons: Option<PyReadonlyArray1<'_, i64>>,
-    max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
-    weight_bound: Option<f64>,
-    weight_total: Option<f64>,
+    terms: Option<&Terms>,
 ) -> PyResult<Found> {
-    let data = Data::new(&x, &y)?.counting(persons.as_ref(), weights.as_ref())?;
-    let unit = unit_of(persons.is_some(), max_rows)?;
-    let weighting = weighting_of(weight_bound, weight_total, y.len())?;
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
     let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
     let loss = loss.get();
+    let rules = Rules::unbounded(loss, intercept, terms.map(|terms| &terms.inner));
+    let weighting = rules.weighting;
     let options = Options {
         method: method_of(solver)?,
         tolerance,
         max_iterations,
         radius,
     };
-    let minimum = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (unit, weighting), exec)?;
+    let minimum = records.run(py, rules, n_threads, |read, exec| {
+        let records = read.records();
         let objective = Objective {
-            records: &design,
+            records,
             weights: None,
             loss: &*loss.inner,
             l2_strength: check_l2_strength(l2_strength)?,
             extra_convexity: 0.0,
             linear_term,
-            n_samples: weighting.map_or(design.n_records() as f64, Weighting::divisor),
+            n_samples: weighting.map_or(records.n_records() as f64, Weighting::divisor),
             exec,
         };
         minimize_risk(&objective, start, &options)
     })?;
-    Ok(minimum.into())
+    Ok(Found {
+        params: Vector(minimum.params),
+        certificate: minimum.certificate,
+        n_iterations: minimum.iterations,
+        solver: minimum.method.name(),
+    })
 }
 
 /// The method of a documented name.
@@ -237,102 +219,79 @@ pub(crate) struct Found {
     solver: &'static str,
 }
 
-impl From<Minimum> for Found {
-    fn from(minimum: Minimum) -> Self {
-        Self {
-            params: Vector(minimum.params),
-            certificate: minimum.certificate,
-            n_iterations: minimum.iterations,
-            solver: minimum.method.name(),
-        }
-    }
-}
-
 #[pyfunction]
-#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[pyo3(signature = (records, params, *, loss, l2_strength, intercept, n_threads))]
 pub(crate) fn erm_value_and_gradient(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
     params: PyReadonlyArray1<'_, f64>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<(f64, Vector)> {
-    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    let evaluation = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
-        let n_samples = design.n_records() as f64;
-        let l2_strength = check_l2_strength(l2_strength)?;
-        let (loss, design) = (&*loss.inner, &design);
-        Objective {
-            records: design,
+    let (params, loss) = (params.as_slice()?, loss.get());
+    let rules = Rules::unbounded(loss, intercept, None);
+    let evaluation = records.run(py, rules, n_threads, |read, exec| {
+        let records = read.records();
+        let objective = Objective {
+            records,
             weights: None,
-            loss,
-            l2_strength,
+            loss: &*loss.inner,
+            l2_strength: check_l2_strength(l2_strength)?,
             extra_convexity: 0.0,
             linear_term: None,
-            n_samples,
+            n_samples: records.n_records() as f64,
             exec,
-        }
-        .evaluate(params, HessianRows::None)
+        };
+        objective.evaluate(params, HessianRows::None)
     })?;
     Ok((evaluation.value, Vector(evaluation.gradient)))
 }
 
+/// Hessian of the regularised mean objective and covariance of one record's gradient.
 #[pyfunction]
-#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[pyo3(signature = (records, params, *, loss, l2_strength, intercept, n_threads))]
 pub(crate) fn hessian_and_gradient_cov(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
     params: PyReadonlyArray1<'_, f64>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<(Matrix, Matrix)> {
-    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    check_matrix_dim(params.len()).map_err(to_python)?;
-    let [hessian, gradient_cov] = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
-        regularised_moments(&design, loss, params, l2_strength, exec)
+    let (params, loss) = (params.as_slice()?, loss.get());
+    let dim = params.len();
+    check_matrix_dim(dim).map_err(to_python)?;
+    let rules = Rules::unbounded(loss, intercept, None);
+    let moments = records.run(py, rules, n_threads, |read, exec| {
+        let records = read.records();
+        let n = records.n_records() as f64;
+        let moments = data_moments(records, &*loss.inner, params, n, exec)?;
+        check_l2_strength(l2_strength)?;
+        Ok(moments)
     })?;
-    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
-}
-
-/// Hessian of the regularised mean objective and covariance of one record's gradient.
-pub(crate) fn regularised_moments(
-    records: &dyn Records,
-    loss: &Loss,
-    params: &[f64],
-    l2_strength: f64,
-    exec: &Executor<'_>,
-) -> Result<[Vec<f64>; 2]> {
-    let (dim, n) = (params.len(), records.n_records() as f64);
-    let moments = data_moments(records, &*loss.inner, params, n, exec)?;
     let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
-    let l2_strength = check_l2_strength(l2_strength)?;
     add_diagonal(&mut hessian, dim, l2_strength);
     for (e, value) in gradient_cov.iter_mut().enumerate() {
         *value -= (l2_strength * params[e / dim]) * (l2_strength * params[e % dim]);
     }
-    Ok([hessian, gradient_cov])
+    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, row_norm, clip, intercept, n_threads))]
+#[pyo3(signature = (records, *, row_norm, clip, intercept, n_threads))]
 pub(crate) fn checked_rows(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: &Bound<'_, Records>,
     row_norm: Rows<'_>,
     clip: bool,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
-    let data = Data::new(&x, &y)?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let bounds = RowBounds {
         rows: row_norm.domain(),
         targets: Targets::Signs,

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::cost::{Budget, Step};
 use crate::errors::to_python;
 use crate::records::{Records, with_noise};
-use crate::spec::unit_of;
 use crate::task;
+use crate::terms::{Terms, unit_of};
 
 /// Validated public choices of a release of bounds; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -21,20 +21,18 @@ pub(crate) struct BoundsSpec {
 #[pymethods]
 impl BoundsSpec {
     #[new]
-    #[pyo3(signature = (*, columns, n_samples, budget, persons=false, max_rows=None))]
+    #[pyo3(signature = (terms, *, columns, budget))]
     fn new(
+        terms: &Terms,
         columns: Vec<(Option<(f64, f64)>, bool)>,
-        n_samples: usize,
         budget: &Budget,
-        persons: bool,
-        max_rows: Option<u32>,
     ) -> PyResult<Self> {
         let column = |(range, zeros): (Option<(f64, f64)>, bool)| spec::ColumnRange {
             range: range.map(Into::into),
             zeros,
         };
         let columns = columns.into_iter().map(column).collect();
-        let unit = unit_of(persons, max_rows)?;
+        let (n_samples, unit) = (terms.inner.n_samples, terms.inner.unit);
         let inner = spec::BoundsSpec::new(columns, n_samples, budget.inner, unit);
         Ok(Self {
             inner: inner.map_err(to_python)?,

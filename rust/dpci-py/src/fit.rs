@@ -1,15 +1,14 @@
 //! The private fit.
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_fit;
 use pyo3::prelude::*;
 
 use crate::cost::{Seal, Step, seals, steps};
-use crate::parts::{Facts, FirstPass};
+use crate::parts::{Read, Rules};
 use crate::records::{Arrays, Data, Records, with_noise};
-use crate::release::{Kind, OfSums};
+use crate::release::Kind;
 use crate::spec::Spec;
 use crate::task;
 use crate::values::{Matrix, Vector};
@@ -40,37 +39,19 @@ impl Kind for Spec {
         &self.inner
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+    fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
-        let counted = (c.terms.unit, c.terms.weighting);
-        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
+        Rules::new(
+            c.rows.clone(),
+            c.loss.targets(),
+            c.intercept,
+            &c.terms,
+            clip,
+        )
     }
 
-    fn release(&self, design: Design<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
-        self.release_sums(&design.compacted(exec)?, seed, exec)
-    }
-}
-
-impl OfSums for Spec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        let choices = self.inner.choices();
-        Facts {
-            first,
-            n_params: self.inner.n_params() / choices.loss.n_predictors(),
-            intercept: choices.intercept,
-            bounds: self.row_bounds(clip),
-            unit: choices.terms.unit,
-            weight_bound: choices.terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn dpci_core::records::Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Fit> {
-        fit_of(self, records, seed, 0, exec)
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
+        fit_of(self, read.compacted(exec)?.records(), seed, 0, exec)
     }
 }
 
@@ -98,7 +79,7 @@ pub(crate) fn fit_many(
         exec.map(groups.len(), |group| {
             let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = spec.design(data, clip, &one)?.compacted(&one)?;
+            let design = data.design(&spec.rules(clip), &one)?.compacted(&one)?;
             fit_of(spec, &design, seed, group as u64, &one)
         })
     })

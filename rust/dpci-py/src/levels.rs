@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::cost::{Budget, Step};
 use crate::errors::to_python;
 use crate::records::{Records, with_noise};
-use crate::spec::{neighbors_of, unit_of};
 use crate::task;
+use crate::terms::Terms;
 
 /// Validated public choices of a release of levels; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -21,16 +21,9 @@ pub(crate) struct LevelsSpec {
 #[pymethods]
 impl LevelsSpec {
     #[new]
-    #[pyo3(signature = (*, n_columns, budget, neighbors, persons=false, max_rows=None))]
-    fn new(
-        n_columns: usize,
-        budget: &Budget,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-    ) -> PyResult<Self> {
-        let unit = unit_of(persons, max_rows)?;
-        let neighbors = neighbors_of(neighbors)?;
+    #[pyo3(signature = (terms, *, n_columns, budget))]
+    fn new(terms: &Terms, n_columns: usize, budget: &Budget) -> PyResult<Self> {
+        let (unit, neighbors) = (terms.inner.unit, terms.inner.neighbors);
         let inner = spec::LevelsSpec::new(n_columns, budget.inner, unit, neighbors);
         Ok(Self {
             inner: inner.map_err(to_python)?,

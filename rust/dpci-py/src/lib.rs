@@ -21,6 +21,7 @@ mod rows;
 mod spec;
 mod study;
 mod task;
+mod terms;
 #[cfg(feature = "testing")]
 mod testing;
 mod tuning;
@@ -33,7 +34,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::audit::{moment_steps, simulate, simulate_seals};
+    use super::audit::{moment_steps, simulate_seals};
     #[pymodule_export]
     use super::baselines::{FunctionalSpec, HistogramSpec};
     #[pymodule_export]
@@ -60,9 +61,7 @@ mod _core {
     #[pymodule_export]
     use super::newton::{LastStep, NewtonSpec};
     #[pymodule_export]
-    use super::parts::{
-        Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
-    };
+    use super::parts::{Request, Sums, part_sums};
     #[pymodule_export]
     use super::per_instance::{RecordBounds, ReportSpec};
     #[pymodule_export]
@@ -78,17 +77,15 @@ mod _core {
         MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, sealed_std_dev,
     };
     #[pymodule_export]
-    use super::release::{
-        fit, fit_newton, fit_newton_parts, fit_parts, release_functional_mechanism,
-        release_histogram, release_moment_matrix, release_moment_matrix_parts, release_report,
-        release_tuning,
-    };
+    use super::release::{release, simulate};
     #[pymodule_export]
     use super::rows::RowDomain;
     #[pymodule_export]
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
+    #[pymodule_export]
+    use super::terms::Terms;
     #[cfg(feature = "testing")]
     #[pymodule_export]
     use super::testing::Testing;

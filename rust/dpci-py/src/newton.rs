@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval;
 use dpci_core::mechanism as core;
-use dpci_core::records::Records;
 use dpci_core::spec;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -16,11 +14,11 @@ use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::intervals::ErrorLaw;
 use crate::loss::Loss;
-use crate::parts::{Facts, FirstPass};
-use crate::records::{Data, on_violation, with_noise};
-use crate::release::{Kind, OfSums};
+use crate::parts::{Read, Rules};
+use crate::records::with_noise;
+use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::terms_of;
+use crate::terms::Terms;
 use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a fit by Newton steps; holds no data.
@@ -44,19 +42,14 @@ fn norm_bounds(bounds: Bounds) -> Vec<spec::NormBounds> {
 #[pymethods]
 impl NewtonSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, budget, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, n_columns, intercept, row_norm, loss, budget))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         intercept: Option<f64>,
         row_norm: Rows<'_>,
         loss: &Loss,
         budget: &Budget,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let inner = spec::NewtonSpec::new(spec::NewtonChoices {
             n_columns,
@@ -64,14 +57,7 @@ impl NewtonSpec {
             rows: row_norm.domain(),
             loss: Arc::clone(&loss.inner),
             budget: budget.inner,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            terms: terms.inner,
         });
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -279,66 +265,22 @@ impl Kind for NewtonSpec {
         &self.inner
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+    fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
-        let counted = (c.terms.unit, c.terms.weighting);
-        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
+        Rules::new(
+            c.rows.clone(),
+            c.loss.targets(),
+            c.intercept,
+            &c.terms,
+            clip,
+        )
     }
 
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<NewtonFit> {
-        self.release_sums(&design, seed, exec)
-    }
-}
-
-impl NewtonSpec {
-    fn step_noise(
-        &self,
-        radii: &[f64],
-        bounds: Bounds,
-        weights: &[f64],
-    ) -> Result<interval::StepNoise> {
-        let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
-        Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
-    }
-
-    fn row_bounds(&self, clip: bool) -> RowBounds {
-        let c = self.inner.choices();
-        RowBounds {
-            rows: c.rows.clone(),
-            targets: c.loss.targets(),
-            on_violation: on_violation(clip),
-        }
-    }
-}
-
-impl OfSums for NewtonSpec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        let c = self.inner.choices();
-        Facts {
-            first,
-            n_params: self.inner.n_params(),
-            intercept: c.intercept,
-            bounds: self.row_bounds(clip),
-            unit: c.terms.unit,
-            weight_bound: c.terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<NewtonFit> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<NewtonFit> {
         let spec = &self.inner;
         let found = with_noise!(seed, 0, |g| core::release_newton(
             spec,
-            records,
+            read.records(),
             exec,
             &mut core::Sealing(g)
         ))?;
@@ -370,5 +312,17 @@ impl OfSums for NewtonSpec {
             seals: seals(&found.seals),
             private: seed.is_none(),
         })
+    }
+}
+
+impl NewtonSpec {
+    fn step_noise(
+        &self,
+        radii: &[f64],
+        bounds: Bounds,
+        weights: &[f64],
+    ) -> Result<interval::StepNoise> {
+        let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
+        Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
     }
 }

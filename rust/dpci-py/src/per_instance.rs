@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, Values};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
-use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -17,11 +15,13 @@ use pyo3::prelude::*;
 use crate::cost::{Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, Records, on_violation, with_noise};
+use crate::parts::{Read, Rules};
+use crate::records::{Records, with_noise};
 use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::{Spec, unit_of, weighting_of};
+use crate::spec::Spec;
 use crate::task;
+use crate::terms::Terms;
 use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a model with its report; holds no data.
@@ -83,17 +83,12 @@ impl Kind for ReportSpec {
         &self.inner
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        self.fit.design(data, clip, exec)
+    fn rules(&self, clip: bool) -> Rules {
+        self.fit.rules(clip)
     }
 
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Report> {
-        let (spec, design) = (&self.inner, design.compacted(exec)?);
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Report> {
+        let (spec, design) = (&self.inner, read.compacted(exec)?.design()?);
         let release = with_noise!(seed, 0, |g| core::release_report(spec, &design, exec, g))?;
         let (gradient, hessian) = release.derivatives.map(|[g, h]| (g, h)).unzip();
         Ok(Report {
@@ -122,28 +117,18 @@ pub(crate) struct RecordBounds {
     inner: per_instance::RecordBounds,
     /// Divisor of sums over the records.
     divisor: f64,
-    intercept: Option<f64>,
-    row_bounds: RowBounds,
-    unit: Unit,
-    weighting: Option<Weighting>,
-}
-
-impl RecordBounds {
-    fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let counted = (self.unit, self.weighting);
-        data.design(&self.row_bounds, self.intercept, counted, exec)
-    }
+    rules: Rules,
 }
 
 #[pymethods]
 impl RecordBounds {
     #[new]
-    #[pyo3(signature = (*, loss, params, n_public, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
-        failure_probability, simultaneous, bound, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, loss, params, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
+        failure_probability, simultaneous, bound))]
     fn new(
+        terms: &Terms,
         loss: &Loss,
         params: PyReadonlyArray1<'_, f64>,
-        n_public: usize,
         l2_strength: f64,
         std_dev: f64,
         delta: f64,
@@ -154,13 +139,8 @@ impl RecordBounds {
         failure_probability: f64,
         simultaneous: bool,
         bound: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
-        let weighting = weighting_of(weight_bound, weight_total, n_public)?;
-        let divisor = weighting.map_or(n_public as f64, Weighting::divisor);
+        let divisor = terms.inner.divisor();
         let model = Model {
             loss: Arc::clone(&loss.inner),
             params: params.as_slice()?.to_vec(),
@@ -177,20 +157,14 @@ impl RecordBounds {
                 hessian_std_dev: *hessian_std_dev,
             }),
         };
-        let row_bounds = RowBounds {
-            rows: row_norm.domain(),
-            targets: model.loss.targets(),
-            on_violation: on_violation(clip),
-        };
+        let targets = model.loss.targets();
+        let rules = Rules::new(row_norm.domain(), targets, intercept, &terms.inner, clip);
         let claim = claim(failure_probability, simultaneous, bound)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {
             inner: inner.map_err(to_python)?,
             divisor,
-            intercept,
-            row_bounds,
-            unit: unit_of(persons, max_rows)?,
-            weighting,
+            rules,
         })
     }
 
@@ -210,7 +184,8 @@ impl RecordBounds {
         let arrays = records.get().arrays(py)?;
         let data = arrays.data()?;
         let found = task::run_over(py, &data, n_threads, |exec| {
-            self.inner.evaluate(&self.design(&data, exec)?, exec)
+            let design = data.design(&self.rules, exec)?;
+            self.inner.evaluate(&design, exec)
         })?;
         let [params, gradient, hessian] = [found.params, found.gradient, found.hessian].map(Vector);
         Ok((params, gradient, hessian))
@@ -230,8 +205,8 @@ impl RecordBounds {
         let (data, records) = (data.data()?, records.data()?);
         let member = member.as_slice()?;
         let losses = task::run_over(py, &data, n_threads, |exec| {
-            let data = self.design(&data, exec)?;
-            let records = self.design(&records, exec)?;
+            let data = data.design(&self.rules, exec)?;
+            let records = records.design(&self.rules, exec)?;
             let model = self.inner.model();
             ex_post_losses(model, self.divisor, &data, &records, member, exec)
         })?;

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use crate::cost::Budget;
 use crate::errors::to_python;
 use crate::rows::Rows;
-use crate::spec::{calibration_of, neighbors_of, perturbation, unit_of};
+use crate::spec::{calibration_of, perturbation};
+use crate::terms::{neighbors_of, unit_of};
 
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
 #[pyclass(frozen, module = "dpci._core")]

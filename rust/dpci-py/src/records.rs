@@ -8,7 +8,7 @@ use dpci_core::design::{
 };
 use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
-use dpci_core::unit::{Unit, Weighting};
+use dpci_core::unit::Weighting;
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::parts::Rules;
 use crate::task;
 
 /// Features in either form.
@@ -380,14 +381,9 @@ impl<'a> Data<'a> {
         Design::of_checked(self.rows(), self.targets, intercept, checked)
     }
 
-    /// The design in which rows count so, checked against these bounds unless it was before.
-    pub(crate) fn design(
-        &self,
-        bounds: &RowBounds,
-        intercept: Option<f64>,
-        (unit, weighting): (Unit, Option<Weighting>),
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
+    /// The design that these rules make, checked unless it was before.
+    pub(crate) fn design(&self, rules: &Rules, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let (bounds, intercept) = (&rules.bounds, rules.intercept);
         let checked = self.checked.filter(|checked| checked.bounds() == bounds);
         let mut design = if let Some(checked) = checked {
             self.held(intercept, checked.clone())?
@@ -397,9 +393,9 @@ impl<'a> Data<'a> {
             Design::new(rows, self.targets, intercept, bounds, exec)?
         };
         if let Some(numbers) = self.persons {
-            design = design.of_persons(Persons::new(numbers, unit, exec)?)?;
+            design = design.of_persons(Persons::new(numbers, rules.unit, exec)?)?;
         }
-        match (self.weights, weighting) {
+        match (self.weights, rules.weighting) {
             (Some(weights), Some(weighting)) => design.weighted(weights, weighting),
             (Some(_), None) => Err(Error::Unsupported(
                 "weight_bound must be given with weights, got weight_bound=None".into(),

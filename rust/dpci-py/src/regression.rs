@@ -1,7 +1,6 @@
 //! Linear regression from one moment matrix: its release, and the equations of each regression.
 
 use dpci_core::Result;
-use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, Values};
@@ -12,11 +11,11 @@ use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::{InvalidInput, to_python};
-use crate::parts::{Facts, FirstPass};
-use crate::records::{Data, on_violation, with_noise};
-use crate::release::{Kind, OfSums};
+use crate::parts::{Read, Rules};
+use crate::records::with_noise;
+use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::terms_of;
+use crate::terms::Terms;
 use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a moment matrix; holds no data.
@@ -37,9 +36,9 @@ struct Planned {
 #[pymethods]
 impl MomentMatrixSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
+    #[pyo3(signature = (terms, *, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         further_targets: usize,
         row_norm: Rows<'_>,
@@ -50,11 +49,6 @@ impl MomentMatrixSpec {
         refined_share: f64,
         budget: Option<&Budget>,
         mu: Option<f64>,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let budget = match (budget, mu) {
             (Some(budget), None) => MatrixBudget::Of(budget.inner),
@@ -75,14 +69,7 @@ impl MomentMatrixSpec {
             refined: refined.into_iter().map(plan).collect(),
             refined_share,
             budget,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            terms: terms.inner,
         });
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -149,16 +136,6 @@ impl MomentMatrixSpec {
     }
 }
 
-impl MomentMatrixSpec {
-    fn bounds(&self, clip: bool) -> RowBounds {
-        RowBounds {
-            rows: self.inner.choices().rows.clone(),
-            targets: self.inner.loss().targets(),
-            on_violation: on_violation(clip),
-        }
-    }
-}
-
 /// A matrix and what else was released as Python reads it.
 #[derive(IntoPyObject)]
 pub(crate) struct Released {
@@ -178,48 +155,19 @@ impl Kind for MomentMatrixSpec {
         &self.inner
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let c = self.inner.choices();
+    fn rules(&self, clip: bool) -> Rules {
+        let (c, targets) = (self.inner.choices(), self.inner.loss().targets());
         let intercept = Some(self.inner.intercept());
-        data.design(
-            &self.bounds(clip),
-            intercept,
-            (c.terms.unit, c.terms.weighting),
-            exec,
-        )
+        Rules::new(c.rows.clone(), targets, intercept, &c.terms, clip)
     }
 
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Released> {
-        self.release_sums(&design, seed, exec)
-    }
-}
-
-impl OfSums for MomentMatrixSpec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        Facts {
-            first,
-            n_params: self.inner.n_params(),
-            intercept: Some(self.inner.intercept()),
-            bounds: self.bounds(clip),
-            unit: self.inner.choices().terms.unit,
-            weight_bound: self.inner.choices().terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn dpci_core::records::Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Released> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Released> {
         let spec = &self.inner;
         let release = with_noise!(seed, 0, |g| core::release_moment_matrix(
-            spec, records, exec, g
+            spec,
+            read.records(),
+            exec,
+            g
         ))?;
         Ok(Released {
             steps: steps(&release.steps(spec)),

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::RowBounds;
-use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
-use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Terms, Variant};
+use dpci_core::privacy::{Calibration, Perturbation, Split};
+use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
-use dpci_core::unit::{Unit, Weighting};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::on_violation;
 use crate::rows::Rows;
+use crate::terms::{Terms, neighbors_of};
 use crate::values::Vector;
 
 /// A release before data are seen.
@@ -38,24 +36,12 @@ pub(crate) struct Spec {
     pub(crate) inner: core::Spec,
 }
 
-impl Spec {
-    /// The bounds that rows have to obey.
-    pub(crate) fn row_bounds(&self, clip: bool) -> RowBounds {
-        let choices = self.inner.choices();
-        RowBounds {
-            rows: choices.rows.clone(),
-            targets: choices.loss.targets(),
-            on_violation: on_violation(clip),
-        }
-    }
-}
-
 #[pymethods]
 impl Spec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         intercept: Option<f64>,
         row_norm: Rows<'_>,
@@ -71,11 +57,6 @@ impl Spec {
         moments: &str,
         projection: &str,
         calibration: &str,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let choices = Choices {
             n_columns,
@@ -113,14 +94,7 @@ impl Spec {
                 _ => return Err(unknown("projection", projection)),
             },
             calibration: calibration_of(calibration)?,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            terms: terms.inner,
         };
         Ok(Self {
             inner: core::Spec::new(choices).map_err(to_python)?,
@@ -216,63 +190,12 @@ pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
     }
 }
 
-pub(crate) fn neighbors_of(name: &str) -> PyResult<Neighbors> {
-    match name {
-        "replace_one" => Ok(Neighbors::ReplaceOne),
-        "add_remove" => Ok(Neighbors::AddRemove),
-        _ => Err(unknown("neighbors", name)),
-    }
-}
-
 pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
     match name {
         "tight" => Ok(Calibration::Tight),
         "paper" => Ok(Calibration::Paper),
         _ => Err(unknown("calibration", name)),
     }
-}
-
-/// Terms of a release by their keywords.
-pub(crate) fn terms_of(
-    n_samples: usize,
-    neighbors: &str,
-    persons: bool,
-    max_rows: Option<u32>,
-    weight_bound: Option<f64>,
-    weight_total: Option<f64>,
-) -> PyResult<Terms> {
-    Ok(Terms {
-        n_samples,
-        neighbors: neighbors_of(neighbors)?,
-        unit: unit_of(persons, max_rows)?,
-        weighting: weighting_of(weight_bound, weight_total, n_samples)?,
-    })
-}
-
-/// A person, of whose rows as many count, or a row.
-pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
-    if persons {
-        Unit::persons(max_rows).map_err(to_python)
-    } else {
-        Ok(Unit::Row)
-    }
-}
-
-/// Public bound and total of weights; the total is the number of records where none is given.
-pub(crate) fn weighting_of(
-    bound: Option<f64>,
-    total: Option<f64>,
-    n_samples: usize,
-) -> PyResult<Option<Weighting>> {
-    if bound.is_none() && total.is_some() {
-        return Err(InvalidInput::new_err(
-            "weight_bound must be given with weight_total, got weight_bound=None",
-        ));
-    }
-    bound
-        .map(|bound| Weighting::new(bound, total.unwrap_or(n_samples as f64)))
-        .transpose()
-        .map_err(to_python)
 }
 
 fn noise_kind(name: &str) -> PyResult<NoiseKind> {

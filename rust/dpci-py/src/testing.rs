@@ -258,7 +258,7 @@ impl Testing {
         let spec = spec.get();
         let found = task::run_over(py, &data, Some(1), |exec| {
             let choices = spec.inner.choices();
-            let design = spec.design(&data, false, exec)?.compacted(exec)?;
+            let design = data.design(&spec.rules(false), exec)?.compacted(exec)?;
             let objective = Objective {
                 records: &design,
                 loss: &*choices.loss,

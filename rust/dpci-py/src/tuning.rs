@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_tuning;
 use dpci_core::privacy::{self, Cost};
@@ -15,7 +14,8 @@ use pyo3::types::PyDict;
 use crate::cost::{Budget, Seal, parameters, seals};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, Records, with_noise};
+use crate::parts::{Read, Rules};
+use crate::records::{Records, with_noise};
 use crate::release::Kind;
 use crate::spec::{Spec, unknown};
 use crate::task;
@@ -134,17 +134,17 @@ impl Kind for TuningSpec {
         &self.inner
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        self.first.design(data, clip, exec)
+    fn rules(&self, clip: bool) -> Rules {
+        self.first.rules(clip)
     }
 
     fn release(
         &self,
-        design: Design<'_>,
+        read: Read<'_>,
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<Self::Values> {
-        let spec = &self.inner;
+        let (spec, design) = (&self.inner, read.design()?);
         let selected = with_noise!(seed, 0, |g| release_tuning(spec, &design, exec, g))?;
         Ok((selected.index, Vector::of(selected.params), seed.is_none()))
     }
@@ -172,7 +172,8 @@ pub(crate) fn candidate_losses(
             return Ok(Vec::new());
         };
         let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = first.design(&data, clip, &exec)?.compacted(&exec)?;
+        let design = data.design(&first.rules(clip), &exec)?;
+        let design = design.compacted(&exec)?;
         study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
     })?;
     Ok(Matrix::new(losses, [specs.len(), n_runs]))

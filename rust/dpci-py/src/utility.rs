@@ -92,7 +92,7 @@ impl Utility {
         let data = arrays.data()?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = spec.design(&data, clip, exec)?.compacted(exec)?;
+            let design = data.design(&spec.rules(clip), exec)?.compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {

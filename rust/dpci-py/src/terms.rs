@@ -1,0 +1,61 @@
+//! Public terms of a release, which every specification takes.
+
+use dpci_core::privacy::Neighbors;
+use dpci_core::spec;
+use dpci_core::unit::{Unit, Weighting};
+use pyo3::prelude::*;
+
+use crate::errors::{InvalidInput, to_python};
+use crate::spec::unknown;
+
+/// How many records there are, in what neighbouring data sets differ, whose the rows are and how much they weigh.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Terms {
+    pub(crate) inner: spec::Terms,
+}
+
+#[pymethods]
+impl Terms {
+    #[new]
+    #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    fn new(
+        n_samples: usize,
+        neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
+    ) -> PyResult<Self> {
+        if weight_bound.is_none() && weight_total.is_some() {
+            return Err(InvalidInput::new_err(
+                "weight_bound must be given with weight_total, got weight_bound=None",
+            ));
+        }
+        let total = weight_total.unwrap_or(n_samples as f64);
+        let weighting = weight_bound.map(|bound| Weighting::new(bound, total));
+        let inner = spec::Terms {
+            n_samples,
+            neighbors: neighbors_of(neighbors)?,
+            unit: unit_of(persons, max_rows)?,
+            weighting: weighting.transpose().map_err(to_python)?,
+        };
+        Ok(Self { inner })
+    }
+}
+
+pub(crate) fn neighbors_of(name: &str) -> PyResult<Neighbors> {
+    match name {
+        "replace_one" => Ok(Neighbors::ReplaceOne),
+        "add_remove" => Ok(Neighbors::AddRemove),
+        _ => Err(unknown("neighbors", name)),
+    }
+}
+
+/// A person, of whose rows as many count, or a row.
+pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
+    if persons {
+        Unit::persons(max_rows).map_err(to_python)
+    } else {
+        Ok(Unit::Row)
+    }
+}
