@@ -41,7 +41,7 @@ def spec_of(notion: str, relation: str, size: float) -> _core.Spec:
         n_columns=len(BOUNDS[notion]),
         intercept=None,
         row_norm=domain_of(notion),
-        loss=_core.Loss.logistic(),
+        loss=_core.Loss("logistic"),
         l2_strength=L2_STRENGTH,
         radius=None,
         budget=budgets[notion](size),

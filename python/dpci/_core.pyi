@@ -6,6 +6,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVa
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.released.newton import Newton
+
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
 _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
@@ -23,32 +25,11 @@ LANES: int
 class Loss:
     """A loss with its public bounds; immutable."""
 
-    @staticmethod
-    def logistic() -> Loss: ...
+    def __new__(cls, name: str, *parameters: float) -> Loss:
+        """A loss of dpci.losses by its name; parameters in the order of its class."""
+
     @staticmethod
     def multinomial(n_classes: int) -> Loss: ...
-    @staticmethod
-    def huber_hinge(h: float) -> Loss: ...
-    @staticmethod
-    def smooth_hinge(s: float) -> Loss: ...
-    @staticmethod
-    def soft_logistic() -> Loss: ...
-    @staticmethod
-    def squared(target_bound: float) -> Loss: ...
-    @staticmethod
-    def hinge() -> Loss: ...
-    @staticmethod
-    def poisson(count_bound: float) -> Loss: ...
-    @staticmethod
-    def negative_binomial(count_bound: float, dispersion: float) -> Loss: ...
-    @staticmethod
-    def probit() -> Loss: ...
-    @staticmethod
-    def cloglog() -> Loss: ...
-    @staticmethod
-    def huber(target_bound: float, k: float) -> Loss: ...
-    @staticmethod
-    def quantile(quantile: float, target_bound: float, s: float) -> Loss: ...
     @staticmethod
     def custom(
         value: _Vectorised,
@@ -346,21 +327,7 @@ class NewtonSpec(_Kind[NewtonDict]):
     def edge(self, bounds: list[float], hessian: _F64) -> float:
         """Eigenvalues of a released Hessian below it are not told from noise, where these are the last bounds."""
 
-    def last_step(
-        self,
-        *,
-        row_map: _F64,
-        round_map: _F64,
-        radii: list[float],
-        bounds: list[list[float]],
-        starts: _F64,
-        weights: list[float],
-        params: _F64,
-        hessian: _F64,
-        gradient_cov: _F64,
-        edge: float,
-        ridge: float,
-    ) -> LastStep:
+    def last_step(self, steps: Newton, hessian: _F64, gradient_cov: _F64) -> LastStep:
         """The last step of a fit with these released values."""
 
 SEEN_CURVATURE: float
@@ -441,23 +408,21 @@ class Sums:
 
 def part_sums(
     request: Request,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     loss: Loss,
     row_norm: RowDomain | float,
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
-    persons: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None,
+    tags: NDArray[np.uint64] | None = None,
     max_rows: int | None = None,
-    weights: _F64 | None = None,
     weight_bound: float | None = None,
 ) -> Sums:
     """The sums over one part, whose rows are checked first; no rows have empty sums.
 
-    persons: the number of the person of each row, and two numbers that stand for it in all parts. Whoever makes the
-    first pass compares the persons of its parts.
+    tags: of persons two numbers for each row, which stand for the person in all parts. Whoever makes the first pass
+    compares the persons of its parts.
     """
 
 def fit_many(
@@ -486,37 +451,33 @@ class ErrorLaw:
     shape: float
     @staticmethod
     def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str) -> ErrorLaw: ...
+    @staticmethod
+    def noise_aware(matrices: NoisyMatrices) -> ErrorLaw: ...
 
-@final
-class NoisyMatrices:
+@type_check_only
+class NoisyMatrices(TypedDict):
     """Released matrices, and the public values that say what noise is in them."""
 
-    def __new__(
-        cls,
-        hessian: _F64,
-        gradient_cov: _F64,
-        n_samples: float,
-        mechanism: str,
-        noise_law: str,
-        noise_scale: float,
-        l2_strength: float,
-        strong_convexity: float,
-        hessian_noise: tuple[str, float] | None,
-        gradient_cov_noise: tuple[str, float],
-        is_likelihood: bool,
-        may_be_flat: bool,
-        rows: RowDomain | None = ...,
-        gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None = ...,
-        levels_scale: float | None = ...,
-    ) -> NoisyMatrices:
-        """rows: those with the intercept, for noise in their shape and for level totals of this scale.
+    hessian: _F64
+    gradient_cov: _F64
+    n_samples: float
+    mechanism: str
+    noise_law: str
+    noise_scale: float
+    l2_strength: float
+    strong_convexity: float
+    hessian_noise: tuple[str, float] | None
+    gradient_cov_noise: tuple[str, float]
+    is_likelihood: bool
+    may_be_flat: bool
+    rows: RowDomain | None
+    """Those with the intercept, for noise in their shape and for level totals of this scale."""
+    gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None
+    """Parameters, bounds on slope and curvature, rows without the intercept, and the intercept."""
+    levels_scale: float | None
 
-        gradients: parameters, bounds on slope and curvature, rows without the intercept, and the intercept.
-        """
-
-    def law(self) -> ErrorLaw: ...
-    def estimated(self) -> tuple[_F64, _F64]:
-        """Hessian and gradient covariance as they are estimated."""
+def estimated_matrices(matrices: NoisyMatrices) -> tuple[_F64, _F64]:
+    """Hessian and gradient covariance as they are estimated."""
 
 @final
 class NewtonStep:
@@ -542,53 +503,28 @@ class NewtonStep:
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
         """None for a contrast that is given, else "hidden" or "ridge_too_strong"."""
 
-def exact_half_widths(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    level: float,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
-) -> _F64:
-    """a: for noise in the shape of rows (with the intercept) the multipliers of all coordinates, by contrast."""
+@final
+class ErrorShape:
+    """Law of the noise of the coefficients, and shape of the gamma law of the variance of an error."""
 
-def exact_pvalues(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    statistic: _F64,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
-) -> _F64:
-    """P(|error| >= |statistic|)."""
+    def __new__(
+        cls, noise_law: str, noise_scale: float, dim: int, shape: float = ..., rows: RowDomain | None = None
+    ) -> ErrorShape:
+        """rows: with the intercept, for noise in their shape; a then has the multipliers of all coordinates."""
 
-def monte_carlo_interval(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    level: float,
-    n_draws: int,
-    seed: int | None,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
-) -> tuple[_F64, _F64]:
-    """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
+    def half_widths(self, v: _F64, a: _F64, level: float) -> _F64: ...
+    def pvalues(self, v: _F64, a: _F64, statistic: _F64) -> _F64:
+        """P(|error| >= |statistic|)."""
+
+    def monte_carlo(self, v: _F64, a: _F64, level: float, n_draws: int, seed: int | None) -> tuple[_F64, _F64]:
+        """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
 
 # Building blocks; not private by themselves.
-def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
-def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64: ...
-def laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
-def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
-    """(n, dim, dim); std_dev in isometric coordinates."""
+def draw_noise(law: str, *, n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Draws, one a row, of a law of vectors or of symmetric matrices.
 
-def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
-    """(n, dim, dim); scale = 1/gamma."""
+    scale: 1/rate, or a standard deviation; of matrices in isometric coordinates.
+    """
 
 def minimize_erm(
     records: Records | _Described,
@@ -1153,7 +1089,9 @@ def simulate(
     tuning: index and params.
     """
 
-def simulate_seals(seal: Seal, values: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+def simulate_seals(
+    values: _F64, *, distance: float, budget: Budget, n_runs: int, seed: int, n_threads: int | None
+) -> _F64:
     """The same values through the seal, a run a row. Not private."""
 
 def moment_steps(spec: Spec, margin: float) -> list[Step]:

@@ -46,8 +46,7 @@ class _BuiltIn:
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it."""
-        core: _core.Loss = getattr(_core.Loss, self.name)(**self._parameters())
-        return core
+        return _core.Loss(self.name, *self._parameters().values())
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields

@@ -81,7 +81,7 @@ def release(notion="pure", neighbors="replace_one", seed=2, x=X):
         axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in AXES],
         n_columns=4,
         targets=centers(5, 1.0).tolist(),
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=0.01,
         intercept=None,
         budget=core_budget(budgets[notion]),

@@ -17,9 +17,9 @@ from support.core import specified
 N = 8
 GRID = 4_001
 LOSSES = {
-    "squared": _core.Loss.squared(1.0),
-    "logistic": _core.Loss.logistic(),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "squared": _core.Loss("squared", 1.0),
+    "logistic": _core.Loss("logistic"),
+    "soft_logistic": _core.Loss("soft_logistic"),
     "bounded_squared": Custom(
         lambda u, y: (u - y) ** 2,
         lambda u, y: 2.0 * (u - y),

@@ -8,7 +8,7 @@ from support.core import specified
 from support.gradients import farthest, reach
 
 ROW_NORM = 1.3
-LOSSES = {"logistic": _core.Loss.logistic(), "squared": _core.Loss.squared(0.8)}
+LOSSES = {"logistic": _core.Loss("logistic"), "squared": _core.Loss("squared", 0.8)}
 # Greatest |slope| at a margin, not that of the core.
 SLOPES = {
     "logistic": lambda z: 1.0 / (1.0 + np.exp(z)),
@@ -16,10 +16,10 @@ SLOPES = {
 }
 by_loss = pytest.mark.parametrize("name", LOSSES)
 ALL_LOSSES = LOSSES | {
-    "hinge": _core.Loss.hinge(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "hinge": _core.Loss("hinge"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "smooth_hinge": _core.Loss("smooth_hinge", 0.3),
+    "soft_logistic": _core.Loss("soft_logistic"),
 }
 
 

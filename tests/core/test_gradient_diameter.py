@@ -15,7 +15,7 @@ N = 50
 
 def shift(row_norm, radius, target_bound, *, neighbors="replace_one", calibration="tight", dim=2):
     spec = specified(_core.Spec,
-        n_samples=N, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss.squared(target_bound),
+        n_samples=N, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss("squared", target_bound),
         l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", noise=None,
         variant="standard", project=False, split=None, moments="none", projection="floor", calibration=calibration,
         neighbors=neighbors,

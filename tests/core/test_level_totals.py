@@ -26,7 +26,7 @@ def spec(neighbors="replace_one", **changed):
         "n_columns": 6,
         "intercept": SCALE,
         "row_norm": core_rows(ROWS),
-        "loss": _core.Loss.logistic(),
+        "loss": _core.Loss("logistic"),
         "l2_strength": 1.0,
         "radius": None,
         "budget": _core.Budget.pure(EPSILON),

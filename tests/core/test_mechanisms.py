@@ -206,8 +206,8 @@ def part_width(dim):
 def laplace_reference(moments, n):
     """Draws of scale 1 in isometric coordinates."""
     if moments != "paper":
-        return isometric(_core.symmetric_matrix_laplace(4 * n, DIM, 1.0, 32))
-    entries = _core.spherical_laplace(4 * n, DIM * DIM, 1.0, 33).reshape(-1, DIM, DIM)
+        return isometric(lowlevel.symmetric_matrix_laplace(4 * n, DIM, 1.0, 32))
+    entries = lowlevel.spherical_laplace(4 * n, DIM * DIM, 1.0, 33).reshape(-1, DIM, DIM)
     return isometric((entries + entries.transpose(0, 2, 1)) / 2.0)
 
 

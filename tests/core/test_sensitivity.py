@@ -23,11 +23,11 @@ ROUNDING = 1.0 + 1e-9
 
 
 LOSSES = {
-    "logistic": _core.Loss.logistic(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "narrow_huber_hinge": _core.Loss.huber_hinge(0.05),
-    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "logistic": _core.Loss("logistic"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "narrow_huber_hinge": _core.Loss("huber_hinge", 0.05),
+    "smooth_hinge": _core.Loss("smooth_hinge", 0.3),
+    "soft_logistic": _core.Loss("soft_logistic"),
     "soft_labels": Custom(
         lambda u, y: np.logaddexp(0.0, u) - y * u,
         lambda u, y: expit(u) - y,

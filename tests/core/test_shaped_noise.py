@@ -14,10 +14,10 @@ BOUNDS, MEMBERS = [0.5, 2.0, 1.0], [1, 0, 2, 2, 2]
 BLOCKS = _core.RowDomain.blocks(BOUNDS, MEMBERS)
 INTERCEPT = 0.7
 LOSSES = {
-    "logistic": _core.Loss.logistic(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "soft_logistic": _core.Loss.soft_logistic(),
-    "squared": _core.Loss.squared(1.0),
+    "logistic": _core.Loss("logistic"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "soft_logistic": _core.Loss("soft_logistic"),
+    "squared": _core.Loss("squared", 1.0),
 }
 BUDGETS = {"pure": _core.Budget.pure(1.0), "zcdp": _core.Budget.zcdp(0.3)}
 CHANGED = {"replace_one": 2.0, "add_remove": 1.0}

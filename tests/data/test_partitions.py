@@ -242,7 +242,7 @@ def test_sources_that_answer_something_else():
     rules = PartRules.unbounded(dpci.losses.Logistic(), None, None)
     lengths = _core.Request("lengths", np.empty(0), bytes(32))
     sums = SumOver(lengths, rules)(X, 2 * Y - 1)
-    facts = {"loss": _core.Loss.logistic(), "l2_strength": 0.1, "intercept": None, "n_threads": 1}
+    facts = {"loss": _core.Loss("logistic"), "l2_strength": 0.1, "intercept": None, "n_threads": 1}
     parts = partial(SimpleNamespace, first=(lengths, sums), n_columns=D)
     with pytest.raises(TypeError):
         _core.hessian_and_gradient_cov(parts(evaluate=lambda _: 3), np.zeros(D), **facts)

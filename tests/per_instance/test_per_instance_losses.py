@@ -120,7 +120,7 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
     claim = {"failure_probability": 0.1, "simultaneous": False, "bound": "interpolated", **keywords}
     bounds = specified(
         _core.RecordBounds,
-        loss=_core.Loss.logistic(),
+        loss=_core.Loss("logistic"),
         params=np.zeros(dim),
         n_samples=1,
         l2_strength=ridge,

@@ -165,7 +165,7 @@ def core_bounds(made, **unit):
     record = made.result
     return specified(
         _core.RecordBounds,
-        loss=_core.Loss.logistic(),
+        loss=_core.Loss("logistic"),
         params=record.params,
         n_samples=record.n_samples,
         l2_strength=record.l2_strength,

@@ -74,7 +74,7 @@ def test_counts_of_empty_cells_have_the_noise_of_full_ones(accept):
         axes=[([0], np.linspace(-1.0, 1.0, 2000).tolist())],
         n_columns=1,
         targets=[0.0],
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=1.0,
         intercept=None,
         budget=_core.Budget.pure(0.5),

@@ -40,7 +40,7 @@ class Runs(NamedTuple):
 
 
 X, Y = ours.make_rows(N, DIM)
-LOGISTIC = _core.Loss.logistic()
+LOGISTIC = _core.Loss("logistic")
 # Outsiders are fixed beforehand, as the claim about one record asks.
 OTHERS, TARGETS = ours.make_rows(4, DIM, seed=8)
 

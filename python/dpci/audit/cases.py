@@ -265,7 +265,8 @@ class SealCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return sealed values."""
-        return _core.simulate_seals(self.spec, data[0][0], n_runs=n_runs, seed=seed, n_threads=n_threads)
+        budget, runs = core_budget(self.budget), {"n_runs": n_runs, "seed": seed}
+        return _core.simulate_seals(data[0][0], distance=self.distance, budget=budget, n_threads=n_threads, **runs)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of probabilities."""

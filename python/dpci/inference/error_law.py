@@ -83,6 +83,11 @@ class ErrorLaw:
         return len(self.noise)
 
     @property
+    def core_shape(self) -> _core.ErrorShape:
+        """The laws of Omega and W as the core takes them."""
+        return _core.ErrorShape(self.law, self.scale, self.dim, self.shape, self.blocks)
+
+    @property
     def mean_omega(self) -> float:
         """Mean of Omega: the variance of one coordinate of the noise."""
         return self.scale**2 * (1 if self.law == "gaussian" else self.dim + 1)
@@ -180,7 +185,7 @@ class ErrorLaw:
     def half_widths_of(self, components: tuple[_F64, _F64], level: float) -> _F64:
         """Return the same from what :meth:`components` gives."""
         v, a = components
-        return _core.exact_half_widths(v, a, self.law, self.scale, self.dim, level, self.shape, self.blocks)
+        return self.core_shape.half_widths(v, a, level)
 
     def stretch(self, contrasts: _F64, level: float) -> _F64:
         """Return the length of each interval over that from the same estimated matrices, taken as exact."""
@@ -219,7 +224,7 @@ class ErrorLaw:
     def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
         """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
         v, a = self.components(contrasts)
-        return _core.exact_pvalues(v, a, self.law, self.scale, self.dim, statistic, self.shape, self.blocks)
+        return self.core_shape.pvalues(v, a, statistic)
 
 
 def error_law(record: FitRecord) -> ErrorLaw:
@@ -243,7 +248,7 @@ def error_law(record: FitRecord) -> ErrorLaw:
 def _new_law(record: FitRecord) -> ErrorLaw:
     hessian, gradient_cov = _released_matrices(record)
     if record.projection == NOISE_AWARE:
-        law = _noisy_matrices(record, hessian, gradient_cov).law()
+        law = _core.ErrorLaw.noise_aware(_noisy_matrices(record, hessian, gradient_cov))
     else:
         law = _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
     blocks, gaussian = noise_blocks(record), record.noise_law == "shaped_gaussian"
@@ -265,7 +270,7 @@ def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
     """Return the Hessian and the gradient covariance as estimated from the released ones."""
     hessian, gradient_cov = _released_matrices(record)
     if record.projection == NOISE_AWARE:
-        return _noisy_matrices(record, hessian, gradient_cov).estimated()
+        return _core.estimated_matrices(_noisy_matrices(record, hessian, gradient_cov))
     return hessian, gradient_cov
 
 
@@ -275,27 +280,27 @@ def _released_matrices(record: FitRecord) -> tuple[_F64, _F64]:
     return record.hessian, record.gradient_cov
 
 
-def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _core.NoisyMatrices:
+def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> "_core.NoisyMatrices":
     noise = matrix_noise(record, "gradient_cov")
     if noise is None:
         raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
-    return _core.NoisyMatrices(
-        hessian,
-        gradient_cov,
-        record.divisor,
-        record.mechanism,
-        record.noise_law,
-        record.noise_scale,
-        record.l2_strength,
-        strong_convexity(record),
-        matrix_noise(record, "hessian"),
-        noise,
-        gradients_of_likelihood(record),
-        record.loss_facts.may_be_flat,
-        core_blocks(record.rows, record.intercept_scale),
-        _gradients(record),
-        levels_scale(record),
-    )
+    return {
+        "hessian": hessian,
+        "gradient_cov": gradient_cov,
+        "n_samples": record.divisor,
+        "mechanism": record.mechanism,
+        "noise_law": record.noise_law,
+        "noise_scale": record.noise_scale,
+        "l2_strength": record.l2_strength,
+        "strong_convexity": strong_convexity(record),
+        "hessian_noise": matrix_noise(record, "hessian"),
+        "gradient_cov_noise": noise,
+        "is_likelihood": gradients_of_likelihood(record),
+        "may_be_flat": record.loss_facts.may_be_flat,
+        "rows": core_blocks(record.rows, record.intercept_scale),
+        "gradients": _gradients(record),
+        "levels_scale": levels_scale(record),
+    }
 
 
 def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowDomain, float | None] | None:
@@ -309,20 +314,7 @@ def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowD
 
 def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
     """Return the last step of a fit by Newton steps, which has the rules of its errors (docs/proofs/newton.md)."""
-    hessian, gradient_cov = _released_matrices(record)
-    return newton_spec(record).last_step(
-        row_map=newton.map,
-        round_map=newton.round_map,
-        radii=newton.radii.tolist(),
-        bounds=newton.bounds.tolist(),
-        starts=newton.starts,
-        weights=newton.weights.tolist(),
-        params=newton.params,
-        hessian=hessian,
-        gradient_cov=gradient_cov,
-        edge=newton.edge,
-        ridge=newton.ridge,
-    )
+    return newton_spec(record).last_step(newton, *_released_matrices(record))
 
 
 def hides_class(record: FitRecord, newton: Newton) -> bool:

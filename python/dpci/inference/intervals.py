@@ -409,9 +409,7 @@ class Estimates:
         if method == "monte_carlo":
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
-            lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed=seed, shape=law.shape, rows=law.blocks
-            )
+            lower, upper = law.core_shape.monte_carlo(*parts, level, draws, seed)
         else:
             each = level
             if simultaneous == "bonferroni":

@@ -291,14 +291,8 @@ def exact_half_widths(
     ``dim`` is the number of parameters. ``noise_scale`` is 1/rate of spherical Laplace noise, or the standard deviation
     of Gaussian noise.
     """
-    widths = _core.exact_half_widths(
-        _vector("variance", variance),
-        _vector("multiplier", multiplier),
-        check_choice("noise_law", noise_law, _LAWS),
-        check_positive("noise_scale", noise_scale),
-        check_count("dim", dim),
-        check_fraction("level", level),
-    )
+    v, a = _vector("variance", variance), _vector("multiplier", multiplier)
+    widths = _shape(noise_law, noise_scale, dim).half_widths(v, a, check_fraction("level", level))
     return check_finite("every half width", widths)
 
 
@@ -317,15 +311,9 @@ def monte_carlo_interval(
 
     Add both to the estimate. All contrasts share the draws; each interval holds by itself.
     """
-    lower, upper = _core.monte_carlo_interval(
-        _vector("variance", variance),
-        _vector("multiplier", multiplier),
-        check_choice("noise_law", noise_law, _LAWS),
-        check_positive("noise_scale", noise_scale),
-        check_count("dim", dim),
-        check_fraction("level", level),
-        check_count("n_draws", n_draws),
-        seed=check_seed(seed),
+    v, a = _vector("variance", variance), _vector("multiplier", multiplier)
+    lower, upper = _shape(noise_law, noise_scale, dim).monte_carlo(
+        v, a, check_fraction("level", level), check_count("n_draws", n_draws), check_seed(seed)
     )
     return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
@@ -341,6 +329,11 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
     return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
+
+
+def _shape(noise_law: NoiseLaw, noise_scale: float, dim: int) -> _core.ErrorShape:
+    law, scale = check_choice("noise_law", noise_law, _LAWS), check_positive("noise_scale", noise_scale)
+    return _core.ErrorShape(law, scale, check_count("dim", dim))
 
 
 def _vector(name: str, values: ArrayLike) -> _F64:

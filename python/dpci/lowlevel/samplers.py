@@ -28,19 +28,17 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     -------
     numpy.ndarray of shape (n, dim)
     """
-    return check_finite(
-        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
+    return _draws("spherical_laplace", n, dim, check_positive("scale", scale), seed)
 
 
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
+    return _draws("gaussian", n, dim, check_positive("std_dev", std_dev), seed)
 
 
 def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
+    return _draws("laplace", n, dim, check_positive("scale", scale), seed)
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -48,9 +46,7 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 
     The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
     """
-    return check_finite(
-        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
-    )
+    return _draws("symmetric_gaussian", n, dim, check_positive("std_dev", std_dev), seed).reshape(n, dim, dim)
 
 
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -59,17 +55,11 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/proofs/mechanisms.md,
     "Noise").
     """
-    return check_finite(
-        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
+    return _draws("matrix_laplace", n, dim, check_positive("scale", scale), seed).reshape(n, dim, dim)
 
 
-def _sizes(n: int, dim: int) -> tuple[int, int]:
-    return check_count("n", n, least=0), check_count("dim", dim)
-
-
-def _seed(value: object) -> int:
-    seed = check_seed(value)
-    if seed is None:
+def _draws(law: str, n: int, dim: int, scale: float, seed: object) -> _F64:
+    n, dim, checked = check_count("n", n, least=0), check_count("dim", dim), check_seed(seed)
+    if checked is None:
         raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
-    return seed
+    return check_finite("every draw", _core.draw_noise(law, n=n, dim=dim, scale=scale, seed=checked))

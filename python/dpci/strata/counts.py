@@ -69,7 +69,7 @@ def _grid(n_strata: int, budget: Budget) -> _core.HistogramSpec:
         axes=[([0], [float(code) for code in range(n_strata)])],
         n_columns=1,
         targets=[0.0],
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=1.0,
         intercept=None,
         budget=core_budget(budget),

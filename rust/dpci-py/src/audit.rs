@@ -6,7 +6,7 @@ use dpci_core::study;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::cost::{Seal, Step, steps};
+use crate::cost::{Budget, Step, steps, values_seal};
 use crate::errors::to_python;
 use crate::spec::Spec;
 use crate::task;
@@ -33,17 +33,19 @@ pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (seal, values, *, n_runs, seed, n_threads))]
+#[pyo3(signature = (values, *, distance, budget, n_runs, seed, n_threads))]
 pub(crate) fn simulate_seals(
     py: Python<'_>,
-    seal: &Bound<'_, Seal>,
     values: PyReadonlyArray1<'_, f64>,
+    distance: f64,
+    budget: &Budget,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
-    let (seal, values) = (&seal.get().inner, values.as_slice()?);
+    let values = values.as_slice()?;
+    let seal = values_seal(values.len(), distance, budget).map_err(to_python)?;
     table(py, [n_runs, values.len()], n_threads, |exec| {
-        study::simulate_seals(seal, values, n_runs, seed, exec)
+        study::simulate_seals(&seal, values, n_runs, seed, exec)
     })
 }

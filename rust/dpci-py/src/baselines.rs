@@ -7,7 +7,7 @@ use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::loss;
 use dpci_core::mechanism::{self as core, CellRegression};
-use dpci_core::privacy::Polynomial;
+use dpci_core::privacy::{Calibration, Polynomial};
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
 use pyo3::prelude::*;
@@ -15,10 +15,10 @@ use pyo3::prelude::*;
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::{Named, unknown};
 use crate::parts::{Read, Rules};
 use crate::records::with_noise;
 use crate::release::Kind;
-use crate::spec::{calibration_of, unknown};
 use crate::terms::Terms;
 use crate::values::Vector;
 
@@ -41,12 +41,12 @@ impl FunctionalSpec {
         target_bound: f64,
         l2_strength: f64,
         budget: &Budget,
-        calibration: &str,
+        calibration: Named<Calibration>,
     ) -> PyResult<Self> {
         let polynomial = match polynomial {
             "squared" => Polynomial::squared(target_bound).map_err(to_python)?,
             "logistic" => Polynomial::Logistic,
-            _ => return Err(unknown("polynomial", polynomial)),
+            _ => return Err(unknown("polynomial", &["squared", "logistic"], polynomial)),
         };
         let choices = FunctionalChoices {
             n_columns,
@@ -55,7 +55,7 @@ impl FunctionalSpec {
             polynomial,
             l2_strength,
             budget: budget.inner,
-            calibration: calibration_of(calibration)?,
+            calibration: calibration.0,
             terms: terms.inner,
         };
         let inner = spec::FunctionalSpec::new(choices).map_err(to_python)?;

@@ -7,19 +7,19 @@ use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace, SymmetricGaussian,
+    AnyLaw, Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace,
+    SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::solver::{Method, Options};
 use dpci_core::unit::Weighting;
 use dpci_core::{Error, Result};
-use numpy::{
-    PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::errors::{InvalidInput, to_python};
+use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::Named;
 use crate::parts::{Rules, Source};
 use crate::records::{Records, on_violation};
 use crate::rows::Rows;
@@ -50,88 +50,43 @@ pub(crate) fn draws(
     })
 }
 
-/// `n` samples of a law on vectors, one a row.
-fn vectors(
+/// `n` draws of a law from a seed, one a row.
+#[pyfunction]
+#[pyo3(signature = (law, *, n, dim, scale, seed))]
+pub(crate) fn draw_noise(
     py: Python<'_>,
+    law: &str,
     n: usize,
     dim: usize,
-    law: Result<impl Law + Sync>,
+    scale: f64,
     seed: u64,
 ) -> PyResult<Matrix> {
-    let law = law.map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    let values = draws(py, n, dim, || Ok(law.sample(&mut generator)))?;
-    Ok(Matrix::new(values, [n, dim]))
+    let (law, width) = law_of(law, dim, scale).map_err(to_python)?;
+    let values = draws(py, n, width, || Ok(law.sample(&mut generator)))?;
+    Ok(Matrix::new(values, [n, width]))
 }
 
-/// `n` samples of a law on symmetric matrices.
-fn matrices<L: Law + Sync>(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    law: impl FnOnce() -> Result<L>,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    let law = check_matrix_dim(dim).and_then(|()| law());
-    let law = law.map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    let values = draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?;
-    PyArray1::from_vec(py, values).reshape([n, dim, dim])
-}
-
-#[pyfunction]
-pub(crate) fn spherical_laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, SphericalLaplace::new(dim, 1.0 / scale), seed)
-}
-
-#[pyfunction]
-pub(crate) fn gaussian(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    std_dev: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, Gaussian::new(dim, std_dev), seed)
-}
-
-#[pyfunction]
-pub(crate) fn laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, Laplace::new(dim, scale), seed)
-}
-
-#[pyfunction]
-pub(crate) fn symmetric_gaussian(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    std_dev: f64,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    matrices(py, n, dim, || SymmetricGaussian::new(dim, std_dev), seed)
-}
-
-#[pyfunction]
-pub(crate) fn symmetric_matrix_laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    matrices(py, n, dim, || MatrixLaplace::new(dim, 1.0 / scale), seed)
+/// The law of this name, and how many numbers a draw has.
+pub(crate) fn law_of(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
+    Ok(match name {
+        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
+        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
+        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
+        "symmetric_gaussian" => {
+            check_matrix_dim(dim)?;
+            (SymmetricGaussian::new(dim, scale)?.into(), dim * dim)
+        }
+        "matrix_laplace" => {
+            check_matrix_dim(dim)?;
+            (MatrixLaplace::new(dim, 1.0 / scale)?.into(), dim * dim)
+        }
+        _ => {
+            return Err(Error::Unsupported(format!(
+                "name must be that of a law, got {name:?}"
+            )));
+        }
+    })
 }
 
 /// λ of an objective that need not be private.
@@ -155,7 +110,7 @@ pub(crate) fn minimize_erm(
     intercept: Option<f64>,
     linear_term: Option<PyReadonlyArray1<'_, f64>>,
     start: Option<PyReadonlyArray1<'_, f64>>,
-    solver: &str,
+    solver: Named<Method>,
     tolerance: f64,
     max_iterations: usize,
     n_threads: Option<usize>,
@@ -167,7 +122,7 @@ pub(crate) fn minimize_erm(
     let rules = Rules::unbounded(loss, intercept, terms.map(|terms| &terms.inner));
     let weighting = rules.weighting;
     let options = Options {
-        method: method_of(solver)?,
+        method: solver.0,
         tolerance,
         max_iterations,
         radius,
@@ -191,22 +146,6 @@ pub(crate) fn minimize_erm(
         certificate: minimum.certificate,
         n_iterations: minimum.iterations,
         solver: minimum.method.name(),
-    })
-}
-
-/// The method of a documented name.
-pub(crate) fn method_of(solver: &str) -> PyResult<Method> {
-    Ok(match solver {
-        "auto" => Method::Auto,
-        "newton" => Method::Newton,
-        "preconditioned" => Method::Preconditioned,
-        "lbfgs" => Method::Lbfgs,
-        "ball" => Method::Ball,
-        _ => {
-            return Err(InvalidInput::new_err(format!(
-                "solver must be \"auto\", \"newton\", \"preconditioned\", \"lbfgs\" or \"ball\", got solver={solver:?}"
-            )));
-        }
     })
 }
 

@@ -1,6 +1,5 @@
 //! Released bounds of columns: public points, the counts of a table at them, and the choice.
 
-use dpci_core::design::Persons;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
 use dpci_core::spec;
@@ -85,9 +84,7 @@ pub(crate) fn release_bounds(
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
     task::run_over(py, &data, n_threads, |exec| {
-        let ids = data.persons();
-        let persons = ids.map(|ids| Persons::new(ids, spec.unit(), exec));
-        let (rows, persons) = (data.rows(), persons.transpose()?);
+        let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
         let bounds = with_noise!(seed, 0, |g| core::release_bounds(
             spec,
             &rows,
@@ -122,10 +119,9 @@ pub(crate) fn count_cells(
     let columns: Vec<_> = columns.into_iter().map(counted).collect();
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
-    let unit = unit_of(data.persons().is_some(), max_rows)?;
+    let unit = unit_of(data.persons.is_some(), max_rows)?;
     task::run_over(py, &data, n_threads, |exec| {
-        let ids = data.persons();
-        let persons = ids.map(|ids| Persons::new(ids, unit, exec)).transpose()?;
+        let persons = data.persons_of(unit, exec)?;
         let counts = core::count_cells(&columns, &data.rows(), persons.as_ref(), exec)?;
         Ok(counts.into_iter().map(|c| (c.at, c.between)).collect())
     })

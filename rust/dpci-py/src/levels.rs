@@ -1,6 +1,5 @@
 //! Released levels of columns: the choices, and the release.
 
-use dpci_core::design::Persons;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
 use dpci_core::spec;
@@ -61,9 +60,7 @@ pub(crate) fn release_levels(
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
     task::run_over(py, &data, n_threads, |exec| {
-        let ids = data.persons();
-        let persons = ids.map(|ids| Persons::new(ids, spec.unit(), exec));
-        let (rows, persons) = (data.rows(), persons.transpose()?);
+        let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
         let levels = with_noise!(seed, 0, |g| core::release_levels(
             spec,
             &rows,

@@ -27,6 +27,20 @@ pub(crate) struct NewtonSpec {
     pub(crate) inner: spec::NewtonSpec,
 }
 
+/// The attributes of released steps that decide where the last one ends.
+#[derive(FromPyObject)]
+struct Released<'py> {
+    map: PyReadonlyArray2<'py, f64>,
+    round_map: PyReadonlyArray2<'py, f64>,
+    radii: Vec<f64>,
+    bounds: Bounds,
+    starts: PyReadonlyArray2<'py, f64>,
+    weights: Vec<f64>,
+    params: PyReadonlyArray1<'py, f64>,
+    edge: f64,
+    ridge: f64,
+}
+
 /// Bounds on gradients and Hessians at each point, and the greatest stretch of round rows, as Python has them.
 type Bounds = Vec<[f64; 3]>;
 
@@ -115,39 +129,27 @@ impl NewtonSpec {
     }
 
     /// The last step of a fit with these released values.
-    #[pyo3(signature = (*, row_map, round_map, radii, bounds, starts, weights, params, hessian, gradient_cov, edge, ridge))]
     fn last_step(
         &self,
-        row_map: PyReadonlyArray2<'_, f64>,
-        round_map: PyReadonlyArray2<'_, f64>,
-        radii: Vec<f64>,
-        bounds: Bounds,
-        starts: PyReadonlyArray2<'_, f64>,
-        weights: Vec<f64>,
-        params: PyReadonlyArray1<'_, f64>,
+        steps: Released<'_>,
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
-        edge: f64,
-        ridge: f64,
     ) -> PyResult<LastStep> {
-        let (c, width) = (self.inner.choices(), starts.shape()[1].max(1));
+        let c = self.inner.choices();
+        let noise = self.step_noise(&steps.radii, steps.bounds, &steps.weights);
+        let starts = steps.starts.as_slice()?;
+        let starts = starts.chunks(steps.starts.shape()[1].max(1));
         let released = interval::Steps {
-            map: row_map.as_slice()?.to_vec(),
-            round_map: round_map.as_slice()?.to_vec(),
-            starts: starts
-                .as_slice()?
-                .chunks(width)
-                .map(<[f64]>::to_vec)
-                .collect(),
-            noise: self
-                .step_noise(&radii, bounds, &weights)
-                .map_err(to_python)?,
-            weights,
-            params: params.as_slice()?.to_vec(),
+            map: steps.map.as_slice()?.to_vec(),
+            round_map: steps.round_map.as_slice()?.to_vec(),
+            starts: starts.map(<[f64]>::to_vec).collect(),
+            noise: noise.map_err(to_python)?,
+            weights: steps.weights,
+            params: steps.params.as_slice()?.to_vec(),
             hessian: hessian.as_slice()?.to_vec(),
             gradient_cov: gradient_cov.as_slice()?.to_vec(),
-            edge,
-            ridge,
+            edge: steps.edge,
+            ridge: steps.ridge,
             intercept: c.intercept,
             greatest_entries: self.inner.greatest_entries(),
             n_samples: c.terms.divisor(),
@@ -200,7 +202,7 @@ pub(crate) struct LastStep {
 impl LastStep {
     /// The law of the errors of the parameters.
     fn law(&self) -> ErrorLaw {
-        ErrorLaw::of(self.inner.law())
+        self.inner.law().into()
     }
 
     /// The released Hessian, its eigenvalues raised to the edge of its noise.

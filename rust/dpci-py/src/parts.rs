@@ -16,7 +16,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Data, Features, Records as Held, on_violation};
+use crate::records::{Records as Held, on_violation};
 use crate::rows::Rows as Domain;
 use crate::task;
 use crate::terms::unit_of;
@@ -117,47 +117,41 @@ impl Sums {
 }
 
 #[pyfunction]
-#[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None))]
+#[pyo3(signature = (request, records, *, loss, row_norm, intercept, clip, n_threads, tags=None, max_rows=None, weight_bound=None))]
 pub(crate) fn part_sums(
     py: Python<'_>,
     request: &Bound<'_, Request>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: &Bound<'_, Held>,
     loss: &Bound<'_, Loss>,
     row_norm: Domain<'_>,
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
-    persons: Option<(PyReadonlyArray1<'_, i64>, PyReadonlyArray2<'_, u64>)>,
+    tags: Option<PyReadonlyArray2<'_, u64>>,
     max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
     weight_bound: Option<f64>,
 ) -> PyResult<Sums> {
-    let data = Data::new(&x, &y)?;
-    let unit = unit_of(persons.is_some(), max_rows)?;
-    let persons = persons.as_ref();
-    let persons = persons.map(|(numbers, tags)| {
-        let (tags, rest) = tags.as_slice()?.as_chunks();
-        check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
-        let numbers = numbers.as_slice()?;
-        PyResult::Ok(PartPersons {
-            numbers,
-            tags,
-            unit,
-        })
-    });
-    let persons = persons.transpose()?;
-    let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    let persons = match (data.persons, &tags) {
+        (Some(numbers), Some(tags)) => {
+            let (tags, rest) = tags.as_slice()?.as_chunks();
+            check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
+            let unit = unit_of(true, max_rows)?;
+            Some(PartPersons {
+                numbers,
+                tags,
+                unit,
+            })
+        }
+        (None, None) => None,
+        (numbers, _) => return Err(alone("persons", "tags", numbers.is_some())),
+    };
     let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
-    let weights = match (weights, weighting.transpose().map_err(to_python)?) {
+    let weights = match (data.weights, weighting.transpose().map_err(to_python)?) {
         (Some(weights), Some(weighting)) => Some((weights, weighting)),
         (None, None) => None,
-        (weights, _) => {
-            return Err(to_python(Error::Unsupported(format!(
-                "weights and weight_bound must be given together, got {} alone",
-                weights.map_or("weight_bound", |_| "weights")
-            ))));
-        }
+        (weights, _) => return Err(alone("weights", "weight_bound", weights.is_some())),
     };
     let (request, loss) = (request.get(), loss.get());
     let bounds = RowBounds {
@@ -190,6 +184,14 @@ pub(crate) fn part_sums(
         )
     })?;
     Ok(Sums { inner })
+}
+
+/// The refusal of one of two arguments that are given together.
+fn alone(first: &str, second: &str, is_first: bool) -> PyErr {
+    let given = if is_first { first } else { second };
+    InvalidInput::new_err(format!(
+        "{first} and {second} must be given together, got {given} alone"
+    ))
 }
 
 /// Rules by which rows are checked and counted.

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, Values};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
-use dpci_core::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::cost::{Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::Named;
 use crate::parts::{Read, Rules};
 use crate::records::{Records, with_noise};
 use crate::release::Kind;
@@ -40,9 +41,9 @@ impl ReportSpec {
         shares: Option<[f64; 3]>,
         failure_probability: f64,
         simultaneous: bool,
-        bound: &str,
+        bound: Named<HessianBound>,
     ) -> PyResult<Self> {
-        let claim = claim(failure_probability, simultaneous, bound)?;
+        let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner =
             spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
@@ -138,7 +139,7 @@ impl RecordBounds {
         derivatives: Option<Released<'_>>,
         failure_probability: f64,
         simultaneous: bool,
-        bound: &str,
+        bound: Named<HessianBound>,
     ) -> PyResult<Self> {
         let divisor = terms.inner.divisor();
         let model = Model {
@@ -159,7 +160,7 @@ impl RecordBounds {
         };
         let targets = model.loss.targets();
         let rules = Rules::new(row_norm.domain(), targets, intercept, &terms.inner, clip);
-        let claim = claim(failure_probability, simultaneous, bound)?;
+        let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -212,17 +213,4 @@ impl RecordBounds {
         })?;
         Ok(Vector(losses))
     }
-}
-
-fn claim(failure_probability: f64, simultaneous: bool, bound: &str) -> PyResult<Claim> {
-    let hessian_bound = match bound {
-        "interpolated" => Ok(HessianBound::Interpolated),
-        "paper" => Ok(HessianBound::Paper),
-        _ => Err(Error::Unsupported(format!(
-            "bound must be \"interpolated\" or \"paper\", got bound={bound:?}"
-        ))),
-    };
-    hessian_bound
-        .and_then(|bound| Claim::new(failure_probability, simultaneous, bound))
-        .map_err(to_python)
 }

@@ -8,7 +8,7 @@ use dpci_core::design::{
 };
 use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
-use dpci_core::unit::Weighting;
+use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
@@ -69,6 +69,31 @@ pub(crate) enum CodesArray<'py> {
     Words(PyReadonlyArray2<'py, u16>),
     /// uint32.
     Longs(PyReadonlyArray2<'py, u32>),
+}
+
+impl Features<'_> {
+    /// The rows, checked unless they were before, and their numbers of entries and columns.
+    fn rows(&self, is_checked: bool) -> PyResult<(Rows<'_>, usize, usize)> {
+        match self {
+            Self::Dense(matrix) => matrix.rows(),
+            Self::Placed((matrix, middle, half)) => {
+                let (rows, entries, width) = matrix.rows()?;
+                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
+                Ok((rows.map_err(to_python)?, entries, width))
+            }
+            Self::Csr((starts, columns, values, width)) => {
+                let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
+                let values = values.numbers()?;
+                let csr = if is_checked {
+                    Csr::of_checked(starts, columns, values, *width)
+                } else {
+                    Csr::new(starts, columns, values, *width).map_err(to_python)?
+                };
+                Ok((Rows::Csr(csr), columns.len(), *width))
+            }
+            Self::Coded(coded) => coded.rows(is_checked),
+        }
+    }
 }
 
 impl CodedRows<'_> {
@@ -281,11 +306,19 @@ pub(crate) struct Arrays<'py> {
 
 impl Arrays<'_> {
     pub(crate) fn data(&self) -> PyResult<Data<'_>> {
-        let mut data = Data::read(&self.rows, &self.targets, self.checked)?;
-        if let Some(coded) = self.coded {
-            data.rows = Rows::Coded(coded.borrowed());
-        }
-        data.counting(self.persons.as_ref(), self.weights.as_ref())
+        let targets = self.targets.as_slice()?;
+        let (rows, entries, width) = self.rows.rows(self.checked.is_some())?;
+        let coded = self.coded.map(|coded| Rows::Coded(coded.borrowed()));
+        let (persons, weights) = (self.persons.as_ref(), self.weights.as_ref());
+        Ok(Data {
+            rows: coded.unwrap_or(rows),
+            targets,
+            persons: persons.map(|p| p.as_slice()).transpose()?,
+            weights: weights.map(|w| w.as_slice()).transpose()?,
+            checked: self.checked,
+            elements: entries + targets.len(),
+            width,
+        })
     }
 }
 
@@ -293,65 +326,14 @@ impl Arrays<'_> {
 pub(crate) struct Data<'a> {
     rows: Rows<'a>,
     targets: &'a [f64],
-    persons: Option<&'a [i64]>,
-    weights: Option<&'a [f64]>,
+    pub(crate) persons: Option<&'a [i64]>,
+    pub(crate) weights: Option<&'a [f64]>,
     checked: Option<&'a Checked>,
     elements: usize,
     width: usize,
 }
 
 impl<'a> Data<'a> {
-    /// Rows that count once each.
-    pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
-        Self::read(x, y, None)
-    }
-
-    fn read(
-        x: &'a Features<'_>,
-        y: &'a PyReadonlyArray1<'_, f64>,
-        checked: Option<&'a Checked>,
-    ) -> PyResult<Self> {
-        let targets = y.as_slice()?;
-        let (rows, entries, width) = match x {
-            Features::Dense(matrix) => matrix.rows()?,
-            Features::Placed((matrix, middle, half)) => {
-                let (rows, entries, width) = matrix.rows()?;
-                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
-                (rows.map_err(to_python)?, entries, width)
-            }
-            Features::Csr((starts, columns, values, width)) => {
-                let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
-                let values = values.numbers()?;
-                let csr = match checked {
-                    None => Csr::new(starts, columns, values, *width).map_err(to_python)?,
-                    Some(_) => Csr::of_checked(starts, columns, values, *width),
-                };
-                (Rows::Csr(csr), columns.len(), *width)
-            }
-            Features::Coded(coded) => coded.rows(checked.is_some())?,
-        };
-        Ok(Self {
-            rows,
-            targets,
-            persons: None,
-            weights: None,
-            checked,
-            elements: entries + targets.len(),
-            width,
-        })
-    }
-
-    /// The same rows, of these persons and with these weights.
-    pub(crate) fn counting(
-        mut self,
-        persons: Option<&'a PyReadonlyArray1<'_, i64>>,
-        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
-    ) -> PyResult<Self> {
-        self.persons = persons.map(|p| p.as_slice()).transpose()?;
-        self.weights = weights.map(|w| w.as_slice()).transpose()?;
-        Ok(self)
-    }
-
     /// Numbers in one pass, for the choice of the number of threads.
     pub(crate) fn elements(&self) -> usize {
         self.elements
@@ -367,14 +349,17 @@ impl<'a> Data<'a> {
         self.rows.clone()
     }
 
-    /// The person of each row.
-    pub(crate) fn persons(&self) -> Option<&'a [i64]> {
-        self.persons
-    }
-
     /// Targets.
     pub(crate) fn targets(&self) -> &'a [f64] {
         self.targets
+    }
+
+    /// Whose the rows are, where a unit has several.
+    pub(crate) fn persons_of(&self, unit: Unit, exec: &Executor<'_>) -> Result<Option<Persons>> {
+        let numbers = self
+            .persons
+            .map(|numbers| Persons::new(numbers, unit, exec));
+        numbers.transpose()
     }
 
     fn held(&self, intercept: Option<f64>, checked: Checked) -> Result<Design<'a>> {
@@ -392,8 +377,8 @@ impl<'a> Data<'a> {
             let rows = coded.map_or_else(|| self.rows(), Rows::Coded);
             Design::new(rows, self.targets, intercept, bounds, exec)?
         };
-        if let Some(numbers) = self.persons {
-            design = design.of_persons(Persons::new(numbers, rules.unit, exec)?)?;
+        if let Some(persons) = self.persons_of(rules.unit, exec)? {
+            design = design.of_persons(persons)?;
         }
         match (self.weights, rules.weighting) {
             (Some(weights), Some(weighting)) => design.weighted(weights, weighting),

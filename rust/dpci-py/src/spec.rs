@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use dpci_core::privacy::{Calibration, Perturbation, Split};
+use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
-use crate::errors::{InvalidInput, to_python};
+use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::Named;
 use crate::rows::Rows;
-use crate::terms::{Terms, neighbors_of};
+use crate::terms::Terms;
 use crate::values::Vector;
 
 /// A release before data are seen.
@@ -49,14 +50,14 @@ impl Spec {
         l2_strength: f64,
         radius: Option<f64>,
         budget: &Budget,
-        mechanism: &str,
-        noise: Option<&str>,
-        variant: &str,
+        mechanism: Named<Perturbation>,
+        noise: Option<Named<NoiseKind>>,
+        variant: Named<Variant>,
         project: bool,
         split: Option<(f64, f64, f64)>,
-        moments: &str,
-        projection: &str,
-        calibration: &str,
+        moments: Named<Moments>,
+        projection: Named<Projection>,
+        calibration: Named<Calibration>,
     ) -> PyResult<Self> {
         let choices = Choices {
             n_columns,
@@ -66,34 +67,18 @@ impl Spec {
             l2_strength,
             radius,
             budget: budget.inner,
-            perturbation: perturbation(mechanism)?,
-            noise: noise.map(noise_kind).transpose()?,
-            variant: match variant {
-                "standard" => Variant::Standard,
-                "cms11" => Variant::Cms11,
-                _ => return Err(unknown("variant", variant)),
-            },
+            perturbation: mechanism.0,
+            noise: noise.map(|noise| noise.0),
+            variant: variant.0,
             project,
             split: split
                 .map(|(a, b, c)| Split::new(a, b, c))
                 .transpose()
                 .map_err(to_python)?,
-            moments: match moments {
-                "joint" => Moments::Joint,
-                "levels" => Moments::Levels,
-                "separate" => Moments::Separate,
-                "none" => Moments::None,
-                _ => return Err(unknown("moments", moments)),
-            },
+            moments: moments.0,
             reserve: 0.0,
-            projection: match projection {
-                "floor" => Projection::Floor,
-                "cautious" => Projection::Cautious,
-                "auto" => Projection::Auto,
-                "noise_aware" => Projection::NoiseAware,
-                _ => return Err(unknown("projection", projection)),
-            },
-            calibration: calibration_of(calibration)?,
+            projection: projection.0,
+            calibration: calibration.0,
             terms: terms.inner,
         };
         Ok(Self {
@@ -167,7 +152,7 @@ impl Spec {
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
         l2_strength: f64,
-        neighbors: &str,
+        neighbors: Named<Neighbors>,
         level: f64,
     ) -> PyResult<Vector> {
         let reference = Reference {
@@ -175,41 +160,9 @@ impl Spec {
             hessian: hessian.as_slice()?,
             gradient_cov: gradient_cov.as_slice()?,
             l2_strength,
-            neighbors: neighbors_of(neighbors)?,
+            neighbors: neighbors.0,
         };
         let lengths = py.detach(|| expected_lengths(&self.inner, &reference, level));
         Ok(Vector(lengths.map_err(to_python)?))
     }
-}
-
-pub(crate) fn perturbation(name: &str) -> PyResult<Perturbation> {
-    match name {
-        "objective" => Ok(Perturbation::Objective),
-        "output" => Ok(Perturbation::Output),
-        _ => Err(unknown("mechanism", name)),
-    }
-}
-
-pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
-    match name {
-        "tight" => Ok(Calibration::Tight),
-        "paper" => Ok(Calibration::Paper),
-        _ => Err(unknown("calibration", name)),
-    }
-}
-
-fn noise_kind(name: &str) -> PyResult<NoiseKind> {
-    match name {
-        "spherical_laplace" => Ok(NoiseKind::SphericalLaplace),
-        "shaped_laplace" => Ok(NoiseKind::ShapedLaplace),
-        "shaped_gaussian" => Ok(NoiseKind::ShapedGaussian),
-        "gaussian" => Ok(NoiseKind::Gaussian),
-        _ => Err(unknown("noise", name)),
-    }
-}
-
-pub(crate) fn unknown(name: &str, value: &str) -> PyErr {
-    InvalidInput::new_err(format!(
-        "{name} must be one of the documented names, got {name}={value:?}"
-    ))
 }

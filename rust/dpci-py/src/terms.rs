@@ -6,7 +6,7 @@ use dpci_core::unit::{Unit, Weighting};
 use pyo3::prelude::*;
 
 use crate::errors::{InvalidInput, to_python};
-use crate::spec::unknown;
+use crate::names::Named;
 
 /// How many records there are, in what neighbouring data sets differ, whose the rows are and how much they weigh.
 #[pyclass(frozen, module = "dpci._core")]
@@ -20,7 +20,7 @@ impl Terms {
     #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
     fn new(
         n_samples: usize,
-        neighbors: &str,
+        neighbors: Named<Neighbors>,
         persons: bool,
         max_rows: Option<u32>,
         weight_bound: Option<f64>,
@@ -35,19 +35,11 @@ impl Terms {
         let weighting = weight_bound.map(|bound| Weighting::new(bound, total));
         let inner = spec::Terms {
             n_samples,
-            neighbors: neighbors_of(neighbors)?,
+            neighbors: neighbors.0,
             unit: unit_of(persons, max_rows)?,
             weighting: weighting.transpose().map_err(to_python)?,
         };
         Ok(Self { inner })
-    }
-}
-
-pub(crate) fn neighbors_of(name: &str) -> PyResult<Neighbors> {
-    match name {
-        "replace_one" => Ok(Neighbors::ReplaceOne),
-        "add_remove" => Ok(Neighbors::AddRemove),
-        _ => Err(unknown("neighbors", name)),
     }
 }
 

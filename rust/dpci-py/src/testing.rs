@@ -7,9 +7,8 @@ use std::sync::Arc;
 use dpci_core::linalg::{check_matrix_dim, instruction_set};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
-    ReleaseGenerator, ShapedGaussian, ShapedLaplace, SimulationGenerator, SphericalLaplace,
-    SquareLaplace,
+    AnyLaw, DiscreteGaussian, DiscreteLaplace, Law, ReleaseGenerator, ShapedGaussian,
+    ShapedLaplace, SimulationGenerator, SquareLaplace,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::privacy;
@@ -19,7 +18,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
 
-use crate::blocks::draws;
+use crate::blocks::{draws, law_of};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::privacy::ObjectiveProfile;
@@ -55,19 +54,11 @@ fn law(
             let blocks = blocks.ok_or_else(|| unknown("shaped_gaussian without rows"))?;
             (ShapedGaussian::new(blocks, scale)?.into(), dim)
         }
-        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
-        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
-        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
-        "square_laplace" | "matrix_laplace" => {
+        "square_laplace" => {
             check_matrix_dim(dim)?;
-            let law = if name == "square_laplace" {
-                SquareLaplace::new(dim, 1.0 / scale)?.into()
-            } else {
-                MatrixLaplace::new(dim, 1.0 / scale)?.into()
-            };
-            (law, dim * dim)
+            (SquareLaplace::new(dim, 1.0 / scale)?.into(), dim * dim)
         }
-        other => return Err(unknown(other)),
+        other => return law_of(other, dim, scale),
     })
 }
 

@@ -9,15 +9,15 @@ use dpci_core::privacy::{self, Cost};
 use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{Budget, Seal, parameters, seals};
+use crate::cost::{Budget, Parameters, Seal, seals};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::unknown;
 use crate::parts::{Read, Rules};
 use crate::records::{Records, with_noise};
 use crate::release::Kind;
-use crate::spec::{Spec, unknown};
+use crate::spec::Spec;
 use crate::task;
 use crate::values::{Matrix, Vector};
 
@@ -31,9 +31,9 @@ pub(crate) struct TuningSpec {
 
 /// Public facts of a tuning.
 #[derive(IntoPyObject)]
-struct Facts<'py> {
-    model_budget: Bound<'py, PyDict>,
-    score_budget: Bound<'py, PyDict>,
+struct Facts {
+    model_budget: Parameters,
+    score_budget: Parameters,
     radii: Vec<f64>,
     score_noise: &'static str,
     score_scale: f64,
@@ -64,7 +64,7 @@ impl TuningSpec {
                 shape,
                 expected_runs,
             },
-            _ => return Err(unknown("method", method)),
+            _ => return Err(unknown("method", &["chunks", "repeat"], method)),
         };
         let choices: Vec<_> = candidates
             .iter()
@@ -84,13 +84,13 @@ impl TuningSpec {
         Ok(Self { inner, first })
     }
 
-    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'py>> {
+    fn facts(&self) -> Facts {
         let score = self.inner.score_step();
         let score_seal = self.inner.score_seal().map(std::slice::from_ref);
         let count = self.inner.run_count();
-        Ok(Facts {
-            model_budget: parameters(py, Cost::of(self.first.inner.budget()))?,
-            score_budget: parameters(py, Cost::of(score.budget))?,
+        Facts {
+            model_budget: Parameters(Cost::of(self.first.inner.budget())),
+            score_budget: Parameters(Cost::of(score.budget)),
             radii: self.inner.radii().to_vec(),
             score_noise: score.noise.name(),
             score_scale: score.scale,
@@ -100,7 +100,7 @@ impl TuningSpec {
             expected_runs: count.map(privacy::RunCount::mean),
             greatest_runs: count.map(privacy::RunCount::greatest),
             shape: count.map(privacy::RunCount::shape),
-        })
+        }
     }
 
     /// One candidate as it is fitted in a run or on its part.

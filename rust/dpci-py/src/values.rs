@@ -33,6 +33,7 @@ impl<'py> IntoPyObject<'py> for Vector {
 }
 
 /// A row-major matrix, as an array.
+#[derive(Clone)]
 pub(crate) struct Matrix {
     values: Vec<f64>,
     shape: [usize; 2],
