@@ -60,8 +60,8 @@ class Way:
         for values, seeds in zip(columns, seeds_of(n_runs, 0), strict=True):
             ids = np.minimum(np.arange(len(values)), others)
             records = _core.Records(values[:, None], np.zeros(len(values)), persons=ids if self.unit else None)
-            run, field = getattr(_core, f"release_{release}"), release
-            draws.append([run(spec, records, n_threads=1, seed=seed)[field][0] for seed in seeds])
+            run = getattr(_core, f"release_{release}")
+            draws.append([run(spec, records, n_threads=1, seed=seed)[0] for seed in seeds])
         return draws
 
 

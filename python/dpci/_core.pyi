@@ -248,6 +248,10 @@ class Spec(_Kind[FitDict]):
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
     """Noise scale of the coefficients: 1/rate or standard deviation."""
+    sensitivity: float
+    """Sensitivity that this noise hides."""
+    seal: Seal
+    """How the parameters are sealed."""
     noise_scale_slope: float
     """Its derivative in epsilon, or in rho under zCDP; delta, l2_strength and the shares fixed."""
     def plan(self) -> PlanDict: ...
@@ -732,22 +736,18 @@ class BoundsSpec:
     """Share of the records that bounds leave out on either side."""
     steps: list[Step]
 
-@type_check_only
-class BoundsDict(TypedDict):
-    """Bounds of each column, None where they are degenerate."""
-
-    bounds: list[tuple[float, float] | None]
-    steps: list[Step]
-    private: bool
-
 def release_bounds(
     spec: BoundsSpec,
-    records: Records,
+    records: Records
+    | Callable[[list[tuple[int, tuple[float, float] | None, bool]]], list[tuple[list[int], list[int]]]],
     *,
     n_threads: int | None,
     seed: int | None,
-) -> BoundsDict:
-    """Release bounds of the columns of dense rows, of which nothing is assumed."""
+) -> list[tuple[float, float] | None]:
+    """Release bounds of the columns of dense rows, of which nothing is assumed; None where they are degenerate.
+
+    Of rows in parts a function adds what count_cells counts, once for each stage.
+    """
 
 @final
 class LevelsSpec:
@@ -759,13 +759,6 @@ class LevelsSpec:
     """Number of rows at which a level is kept in about half of the releases."""
     steps: list[Step]
 
-@type_check_only
-class LevelsDict(TypedDict):
-    """Levels of each column that are kept, increasing."""
-
-    levels: list[list[int]]
-    private: bool
-
 def count_cells(
     columns: list[tuple[int, tuple[float, float] | None, bool]],
     records: Records,
@@ -774,14 +767,6 @@ def count_cells(
     n_threads: int | None,
 ) -> list[tuple[list[int], list[int]]]:
     """Values of each column (its number, its range, whether 0 stands apart) at its public points, and between them."""
-
-def release_bounds_parts(
-    spec: BoundsSpec,
-    count: Callable[[list[tuple[int, tuple[float, float] | None, bool]]], list[tuple[list[int], list[int]]]],
-    *,
-    seed: int | None,
-) -> BoundsDict:
-    """Bounds of rows in parts, over which ``count`` adds what count_cells counts, once for each stage."""
 
 def release_levels_parts(spec: LevelsSpec, counts: list[list[int]], *, seed: int | None) -> list[list[bool]]:
     """Whether each level of each column is kept, of those that so many rows have."""
@@ -792,8 +777,8 @@ def release_levels(
     *,
     n_threads: int | None,
     seed: int | None,
-) -> LevelsDict:
-    """Release levels of the columns of dense rows, whole numbers; what is not at least 0 is none."""
+) -> list[list[int]]:
+    """Release levels of the columns of dense rows, increasing whole numbers; what is not at least 0 is none."""
 
 @final
 class HistogramSpec(_Kind[HistogramDict]):
@@ -1140,15 +1125,7 @@ class TuningSpec(_Kind[tuple[int, _F64, bool]]):
 
     def facts(self) -> TuningFacts: ...
     def model(self, index: int) -> Spec:
-        """One candidate as it is fitted in a run or on its part; None for another index."""
-
-    def model_seals(self, index: int) -> list[Seal]:
-        """How the parameters of one candidate's model are sealed: a list of one; empty for another index."""
-
-    def model_noise(
-        self, index: int
-    ) -> tuple[Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"], float, float]:
-        """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
+        """One candidate as it is fitted in a run or on its part."""
 
 def candidate_losses(
     candidates: Sequence[Spec],

@@ -106,7 +106,7 @@ def test_releases_have_the_law(rows, neighbors):
     records = _core.Records(codes, np.zeros(len(codes)), persons=persons if unit else None)
     n_draws, found = 8_000, {}
     for seed in range(n_draws):
-        (levels,) = _core.release_levels(spec, records, n_threads=1, seed=seed)["levels"]
+        (levels,) = _core.release_levels(spec, records, n_threads=1, seed=seed)
         found[tuple(levels)] = found.get(tuple(levels), 0) + 1
     sides = 2 if neighbors == "replace_one" else 1
     odds = law(counts, *of_one_change(budget, sides=sides, rows=rows))

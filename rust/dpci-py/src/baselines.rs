@@ -25,7 +25,7 @@ use crate::values::Vector;
 /// Validated public choices of the functional mechanism; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct FunctionalSpec {
-    inner: spec::FunctionalSpec,
+    pub(crate) inner: spec::FunctionalSpec,
 }
 
 #[pymethods]
@@ -75,7 +75,7 @@ pub(crate) struct Functional {
 /// A public grid, the noise on its counts, and the regression on its cells; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
-    inner: spec::HistogramSpec,
+    pub(crate) inner: spec::HistogramSpec,
     loss: Arc<dyn loss::Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -92,12 +92,7 @@ pub(crate) struct Histogram {
 }
 
 impl Kind for FunctionalSpec {
-    type Core = spec::FunctionalSpec;
     type Values = Functional;
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
@@ -125,12 +120,7 @@ impl Kind for FunctionalSpec {
 }
 
 impl Kind for HistogramSpec {
-    type Core = spec::HistogramSpec;
     type Values = Histogram;
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     /// Every record has a nearest cell, so rows need no bound, and targets are always clipped.
     fn rules(&self, _: bool) -> Rules {

@@ -1,4 +1,4 @@
-//! Released bounds of columns: public points, the counts of a table at them, and the choice.
+//! Released bounds and levels of columns: public points, the counts of a table at them, and the choice.
 
 use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
@@ -49,51 +49,33 @@ impl BoundsSpec {
     }
 }
 
-/// Bounds as Python reads them.
-#[derive(IntoPyObject)]
-pub(crate) struct ReleasedBounds {
-    bounds: Vec<Option<(f64, f64)>>,
-    steps: Vec<Step>,
-    private: bool,
+/// Validated public choices of a release of levels; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct LevelsSpec {
+    inner: spec::LevelsSpec,
 }
 
-impl ReleasedBounds {
-    fn of(spec: &spec::BoundsSpec, bounds: Vec<Option<[f64; 2]>>, seed: Option<u64>) -> Self {
-        Self {
-            bounds: bounds.into_iter().map(pair).collect(),
-            steps: spec.steps().map(Step::from).collect(),
-            private: seed.is_none(),
-        }
+#[pymethods]
+impl LevelsSpec {
+    #[new]
+    #[pyo3(signature = (terms, *, n_columns, budget))]
+    fn new(terms: &Terms, n_columns: usize, budget: &Budget) -> PyResult<Self> {
+        let (unit, neighbors) = (terms.inner.unit, terms.inner.neighbors);
+        let inner = spec::LevelsSpec::new(n_columns, budget.inner, unit, neighbors);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
     }
-}
 
-fn pair(bounds: Option<[f64; 2]>) -> Option<(f64, f64)> {
-    bounds.map(Into::into)
-}
+    #[getter]
+    fn half_count(&self) -> f64 {
+        self.inner.half_count()
+    }
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, n_threads, seed))]
-pub(crate) fn release_bounds(
-    py: Python<'_>,
-    spec: &Bound<'_, BoundsSpec>,
-    records: &Bound<'_, Records>,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<ReleasedBounds> {
-    let spec = &spec.get().inner;
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    task::run_over(py, &data, n_threads, |exec| {
-        let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
-        let bounds = with_noise!(seed, 0, |g| core::release_bounds(
-            spec,
-            &rows,
-            persons.as_ref(),
-            exec,
-            g
-        ))?;
-        Ok(ReleasedBounds::of(spec, bounds, seed))
-    })
+    #[getter]
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::from(self.inner.step())]
+    }
 }
 
 /// A column, its range and whether 0 stands apart.
@@ -127,37 +109,95 @@ pub(crate) fn count_cells(
     })
 }
 
+/// Rows in memory, or a function that counts those of all parts at the points of columns.
+#[derive(FromPyObject)]
+pub(crate) enum Countable<'py> {
+    Memory(Bound<'py, Records>),
+    Parts(Py<PyAny>),
+}
+
 #[pyfunction]
-#[pyo3(signature = (spec, count, *, seed))]
-pub(crate) fn release_bounds_parts(
+#[pyo3(signature = (spec, records, *, n_threads, seed))]
+pub(crate) fn release_bounds(
     py: Python<'_>,
     spec: &Bound<'_, BoundsSpec>,
-    count: Py<PyAny>,
+    records: Countable<'_>,
+    n_threads: Option<usize>,
     seed: Option<u64>,
-) -> PyResult<ReleasedBounds> {
+) -> PyResult<Vec<Option<(f64, f64)>>> {
     let spec = &spec.get().inner;
-    let answer = move |py: Python<'_>, columns: Vec<Counted>| -> PyResult<Vec<Counts>> {
-        count.bind(py).call1((columns,))?.extract()
+    let found = match records {
+        Countable::Memory(records) => {
+            let arrays = records.get().arrays(py)?;
+            let data = arrays.data()?;
+            task::run_over(py, &data, n_threads, |exec| {
+                let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
+                let persons = persons.as_ref();
+                with_noise!(seed, 0, |g| core::release_bounds(
+                    spec, &rows, persons, exec, g
+                ))
+            })
+        }
+        Countable::Parts(count) => task::run_asking(
+            py,
+            |cancel, ask| {
+                let exec = Executor::sequential(cancel);
+                let count = |columns: &core::CountedColumns| {
+                    let columns = columns.iter();
+                    let asked = columns.map(|(j, known)| (*j, pair(known.range), known.zeros));
+                    let counts: Vec<Counts> = ask(asked.collect())?;
+                    let of_column = |(at, between)| core::ColumnCounts { at, between };
+                    Ok(counts.into_iter().map(of_column).collect())
+                };
+                with_noise!(seed, 0, |g| core::release_counted_bounds(
+                    spec, &count, &exec, g
+                ))
+            },
+            |py, columns: Vec<Counted>| count.bind(py).call1((columns,))?.extract(),
+        ),
     };
-    task::run_asking(
-        py,
-        |cancel, ask| {
-            let exec = Executor::sequential(cancel);
-            let count = |columns: &core::CountedColumns| {
-                let asked = columns
-                    .iter()
-                    .map(|(j, known)| (*j, pair(known.range), known.zeros));
-                let counts: Vec<Counts> = ask(asked.collect())?;
-                let counts = counts.into_iter();
-                Ok(counts
-                    .map(|(at, between)| core::ColumnCounts { at, between })
-                    .collect())
-            };
-            let bounds = with_noise!(seed, 0, |g| core::release_counted_bounds(
-                spec, &count, &exec, g
-            ))?;
-            Ok(ReleasedBounds::of(spec, bounds, seed))
-        },
-        answer,
-    )
+    Ok(found?.into_iter().map(pair).collect())
+}
+
+fn pair(bounds: Option<[f64; 2]>) -> Option<(f64, f64)> {
+    bounds.map(Into::into)
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, records, *, n_threads, seed))]
+pub(crate) fn release_levels(
+    py: Python<'_>,
+    spec: &Bound<'_, LevelsSpec>,
+    records: &Bound<'_, Records>,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Vec<Vec<u64>>> {
+    let spec = &spec.get().inner;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    task::run_over(py, &data, n_threads, |exec| {
+        let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
+        let persons = persons.as_ref();
+        with_noise!(seed, 0, |g| core::release_levels(
+            spec, &rows, persons, exec, g
+        ))
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, counts, *, seed))]
+pub(crate) fn release_levels_parts(
+    py: Python<'_>,
+    spec: &Bound<'_, LevelsSpec>,
+    counts: Vec<Vec<u64>>,
+    seed: Option<u64>,
+) -> PyResult<Vec<Vec<bool>>> {
+    let spec = &spec.get().inner;
+    task::run(py, |cancel| {
+        let exec = Executor::sequential(cancel);
+        with_noise!(seed, 0, |g| counts
+            .iter()
+            .map(|each| core::release_kept(spec, each, &exec, g))
+            .collect())
+    })
 }

@@ -68,6 +68,7 @@ impl From<&spec::Step> for Step {
 
 /// How one released vector is sealed; holds no data.
 #[pyclass(frozen, get_all, module = "dpci._core")]
+#[derive(Clone)]
 pub(crate) struct Seal {
     release: &'static str,
     noise: &'static str,

@@ -1,6 +1,5 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
-mod audit;
 mod baselines;
 mod blocks;
 mod bounds;
@@ -8,7 +7,6 @@ mod cost;
 mod errors;
 mod fit;
 mod intervals;
-mod levels;
 mod loss;
 mod names;
 mod newton;
@@ -19,7 +17,6 @@ mod records;
 mod regression;
 mod release;
 mod rows;
-mod spec;
 mod study;
 mod task;
 mod terms;
@@ -39,17 +36,18 @@ mod _core {
     use super::testing::Testing;
     #[pymodule_export]
     use super::{
-        audit::{moment_steps, simulate_seals},
         baselines::{FunctionalSpec, HistogramSpec},
         blocks::{
             checked_rows, draw_noise, erm_value_and_gradient, hessian_and_gradient_cov,
             minimize_erm, weighted_gram,
         },
-        bounds::{BoundsSpec, count_cells, release_bounds, release_bounds_parts},
+        bounds::{
+            BoundsSpec, LevelsSpec, count_cells, release_bounds, release_levels,
+            release_levels_parts,
+        },
         cost::{Budget, Seal, Step},
-        fit::fit_many,
+        fit::{Spec, fit_many},
         intervals::{ErrorLaw, ErrorShape, NewtonStep, error_components, estimated_matrices},
-        levels::{LevelsSpec, release_levels, release_levels_parts},
         loss::Loss,
         newton::{LastStep, NewtonSpec},
         parts::{Request, Sums, part_sums},
@@ -64,9 +62,8 @@ mod _core {
         regression::{
             MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, sealed_std_dev,
         },
-        release::{release, simulate},
+        release::{moment_steps, release, simulate, simulate_seals},
         rows::RowDomain,
-        spec::Spec,
         study::Study,
         terms::Terms,
         tuning::{TuningSpec, candidate_losses},

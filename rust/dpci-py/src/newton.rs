@@ -25,6 +25,19 @@ use crate::values::{Matrix, Vector};
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct NewtonSpec {
     pub(crate) inner: spec::NewtonSpec,
+    #[pyo3(get)]
+    slope_bound: f64,
+    /// Norm that no gradient of a record at 0 exceeds.
+    #[pyo3(get)]
+    gradient_at_0: f64,
+    #[pyo3(get)]
+    curvature_bound: f64,
+    /// Radii to release, and points with bounds of their own.
+    #[pyo3(get)]
+    counts: (usize, usize),
+    /// The target has no ridge.
+    #[pyo3(get)]
+    l2_strength: f64,
 }
 
 /// The attributes of released steps that decide where the last one ends.
@@ -73,25 +86,15 @@ impl NewtonSpec {
             budget: budget.inner,
             terms: terms.inner,
         });
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            slope_bound: inner.choices().loss.slope_bound(),
+            gradient_at_0: inner.gradient_at_0(),
+            curvature_bound: inner.choices().loss.curvature_bound(),
+            counts: (inner.rounds() + 1, inner.n_points()),
+            l2_strength: 0.0,
+            inner,
         })
-    }
-
-    #[getter]
-    fn slope_bound(&self) -> f64 {
-        self.inner.choices().loss.slope_bound()
-    }
-
-    /// Norm that no gradient of a record at 0 exceeds.
-    #[getter]
-    fn gradient_at_0(&self) -> f64 {
-        self.inner.gradient_at_0()
-    }
-
-    #[getter]
-    fn curvature_bound(&self) -> f64 {
-        self.inner.choices().loss.curvature_bound()
     }
 
     /// Steps and seals, where the radii of each round and at last are these, and so at each point are the bounds on gradients and Hessians
@@ -159,12 +162,6 @@ impl NewtonSpec {
         Ok(LastStep { inner })
     }
 
-    /// Radii to release, and points with bounds of their own.
-    #[getter]
-    fn counts(&self) -> (usize, usize) {
-        (self.inner.rounds() + 1, self.inner.n_points())
-    }
-
     /// The ridge whose perturbed minimiser is the start of the last step, under pure DP, where rows weigh less beyond this radius; 0 for
     /// other notions.
     fn ridge(&self, radius: f64) -> PyResult<f64> {
@@ -177,13 +174,6 @@ impl NewtonSpec {
     /// Whether noise hides the rarer class under pure DP, by the predictor that its released share makes.
     fn hides_class(&self, predictor: f64) -> PyResult<bool> {
         self.inner.hides_class(predictor).map_err(to_python)
-    }
-
-    /// The target has no ridge.
-    #[getter]
-    #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]
-    fn l2_strength(&self) -> f64 {
-        0.0
     }
 
     #[getter]
@@ -260,22 +250,12 @@ pub(crate) struct NewtonFit {
 }
 
 impl Kind for NewtonSpec {
-    type Core = spec::NewtonSpec;
     type Values = NewtonFit;
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
-        Rules::new(
-            c.rows.clone(),
-            c.loss.targets(),
-            c.intercept,
-            &c.terms,
-            clip,
-        )
+        let (rows, targets) = (c.rows.clone(), c.loss.targets());
+        Rules::new(rows, targets, c.intercept, &c.terms, clip)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<NewtonFit> {

@@ -263,11 +263,13 @@ impl<'a> Read<'a> {
     pub(crate) fn design(self) -> Result<Design<'a>> {
         match self {
             Self::Held(design) => Ok(*design),
-            Self::Summed(_) => Err(Error::Unsupported(
-                "rows must be in memory for this function, got rows in parts".into(),
-            )),
+            Self::Summed(_) => Err(in_parts()),
         }
     }
+}
+
+fn in_parts() -> Error {
+    Error::Unsupported("rows must be in memory for this function, got rows in parts".into())
 }
 
 /// Records as Python has them: in memory, or in parts.
@@ -287,14 +289,30 @@ pub(crate) struct Described {
 }
 
 impl Source<'_> {
-    /// Records in memory, for what rows in parts cannot do.
-    pub(crate) fn in_memory(&self) -> PyResult<&Held> {
-        match self {
-            Self::Memory(records) => Ok(records.get()),
-            Self::Parts(_) => Err(InvalidInput::new_err(
-                "rows must be in memory for this function, got rows in parts",
-            )),
-        }
+    /// As [`Self::run`], for rows in memory; `progress` is called with 1 whenever the work tells of a step.
+    pub(crate) fn run_telling<T: Send>(
+        &self,
+        py: Python<'_>,
+        rules: &Rules,
+        n_threads: Option<usize>,
+        progress: Py<PyAny>,
+        work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let Self::Memory(records) = self else {
+            return Err(to_python(in_parts()));
+        };
+        let arrays = records.get().arrays(py)?;
+        let data = arrays.data()?;
+        task::run_asking(
+            py,
+            |cancel, ask| {
+                // An exception of the caller's sets the flag of cancellation, which the next step sees.
+                let tell = || drop(ask(()));
+                let exec = Executor::new(n_threads, data.elements(), cancel)?.telling(&tell);
+                work(Read::held(data.design(rules, &exec)?), &exec)
+            },
+            |py, ()| progress.call1(py, (1,)).map(drop),
+        )
     }
 
     /// Runs `work` on the records, checked by these rules.

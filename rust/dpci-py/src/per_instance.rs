@@ -14,13 +14,13 @@ use pyo3::prelude::*;
 
 use crate::cost::{Seal, Step, seals, steps};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
 use crate::names::Named;
-use crate::parts::{Read, Rules};
+use crate::parts::{Read, Rules, Source};
 use crate::records::{Records, with_noise};
 use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::Spec;
 use crate::task;
 use crate::terms::Terms;
 use crate::values::{Matrix, Vector};
@@ -28,7 +28,7 @@ use crate::values::{Matrix, Vector};
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ReportSpec {
-    inner: spec::ReportSpec,
+    pub(crate) inner: spec::ReportSpec,
     fit: Spec,
 }
 
@@ -47,9 +47,7 @@ impl ReportSpec {
         let inner =
             spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
-        let fit = Spec {
-            inner: inner.fit().clone(),
-        };
+        let fit = Spec::from(inner.fit().clone());
         Ok(Self { inner, fit })
     }
 
@@ -77,12 +75,7 @@ pub(crate) struct Report {
 }
 
 impl Kind for ReportSpec {
-    type Core = spec::ReportSpec;
     type Values = Report;
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     fn rules(&self, clip: bool) -> Rules {
         self.fit.rules(clip)
@@ -179,14 +172,11 @@ impl RecordBounds {
     fn evaluate(
         &self,
         py: Python<'_>,
-        records: &Bound<'_, Records>,
+        records: Source<'_>,
         n_threads: Option<usize>,
     ) -> PyResult<(Vector, Vector, Vector)> {
-        let arrays = records.get().arrays(py)?;
-        let data = arrays.data()?;
-        let found = task::run_over(py, &data, n_threads, |exec| {
-            let design = data.design(&self.rules, exec)?;
-            self.inner.evaluate(&design, exec)
+        let found = records.run(py, self.rules.clone(), n_threads, |read, exec| {
+            self.inner.evaluate(&read.design()?, exec)
         })?;
         let [params, gradient, hessian] = [found.params, found.gradient, found.hessian].map(Vector);
         Ok((params, gradient, hessian))

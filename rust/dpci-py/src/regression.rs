@@ -21,7 +21,19 @@ use crate::values::{Matrix, Vector};
 /// Validated public choices of a moment matrix; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct MomentMatrixSpec {
-    inner: spec::MomentMatrixSpec,
+    pub(crate) inner: spec::MomentMatrixSpec,
+    /// The constant behind each row.
+    #[pyo3(get)]
+    intercept: f64,
+    /// By which the columns of a row are multiplied: 1 but for further targets.
+    #[pyo3(get)]
+    weights: Vector,
+    /// By which targets are multiplied.
+    #[pyo3(get)]
+    target_weight: f64,
+    /// Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included.
+    #[pyo3(get)]
+    noise_std_dev: f64,
 }
 
 /// A release of a matrix before data are seen.
@@ -71,33 +83,14 @@ impl MomentMatrixSpec {
             budget,
             terms: terms.inner,
         });
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            intercept: inner.intercept(),
+            weights: inner.weights()[..inner.choices().n_columns].into(),
+            target_weight: inner.target_weight(),
+            noise_std_dev: inner.noise_std_dev(),
+            inner,
         })
-    }
-
-    /// The constant behind each row.
-    #[getter]
-    fn intercept(&self) -> f64 {
-        self.inner.intercept()
-    }
-
-    /// By which the columns of a row are multiplied: 1 but for further targets.
-    #[getter]
-    fn weights(&self) -> Vector {
-        self.inner.weights()[..self.inner.choices().n_columns].into()
-    }
-
-    /// By which targets are multiplied.
-    #[getter]
-    fn target_weight(&self) -> f64 {
-        self.inner.target_weight()
-    }
-
-    /// Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included.
-    #[getter]
-    fn noise_std_dev(&self) -> f64 {
-        self.inner.noise_std_dev()
     }
 
     /// Steps and seals of a release whose matrix and levels of refined regressions are these, and the points of residuals.
@@ -148,12 +141,7 @@ pub(crate) struct Released {
 }
 
 impl Kind for MomentMatrixSpec {
-    type Core = spec::MomentMatrixSpec;
     type Values = Released;
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     fn rules(&self, clip: bool) -> Rules {
         let (c, targets) = (self.inner.choices(), self.inner.loss().targets());

@@ -1,32 +1,29 @@
-//! Releases: one way for every kind, which says how it checks rows and makes values for Python of them.
+//! Releases: one way for every kind, which says how it checks rows and makes values for Python of them; and what audits repeat.
 
 use dpci_core::Result;
 use dpci_core::exec::Executor;
-use dpci_core::study::{self, Repeated};
+use dpci_core::study::{self, Repeated as _};
+use numpy::PyReadonlyArray1;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use crate::audit::table;
 use crate::baselines::{FunctionalSpec, HistogramSpec};
+use crate::cost::{Budget, Step, steps, values_seal};
+use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::newton::NewtonSpec;
 use crate::parts::{Read, Rules, Source};
 use crate::per_instance::ReportSpec;
 use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
-use crate::spec::Spec;
 use crate::task;
 use crate::tuning::TuningSpec;
 use crate::values::Matrix;
 
 /// Validated public choices of a release, and the release.
 pub(crate) trait Kind: Sync {
-    /// The choices in the core.
-    type Core: Repeated;
     /// Released values as Python reads them.
     type Values: Send + for<'py> IntoPyObject<'py>;
-
-    /// The choices in the core.
-    fn core(&self) -> &Self::Core;
 
     /// How rows are checked and counted.
     fn rules(&self, clip: bool) -> Rules;
@@ -85,32 +82,10 @@ pub(crate) fn release<'py>(
         let work = |read: Read<'_>, exec: &Executor<'_>| kind.release(read, seed, exec);
         let values = match progress {
             None => records.run(py, rules, n_threads, work),
-            Some(progress) => telling(py, &records, &rules, n_threads, progress, work),
+            Some(progress) => records.run_telling(py, &rules, n_threads, progress, work),
         };
         values?.into_bound_py_any(py)
     })
-}
-
-fn telling<T: Send>(
-    py: Python<'_>,
-    records: &Source<'_>,
-    rules: &Rules,
-    n_threads: Option<usize>,
-    progress: Py<PyAny>,
-    work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
-) -> PyResult<T> {
-    let arrays = records.in_memory()?.arrays(py)?;
-    let data = arrays.data()?;
-    task::run_asking(
-        py,
-        |cancel, ask| {
-            // An exception of the caller's sets the flag of cancellation, which the next step sees.
-            let tell = || drop(ask(()));
-            let exec = Executor::new(n_threads, data.elements(), cancel)?.telling(&tell);
-            work(Read::held(data.design(rules, &exec)?), &exec)
-        },
-        |py, ()| progress.call1(py, (1,)).map(drop),
-    )
 }
 
 /// Repeated simulated releases; not private. Rows are checked against the bounds of each mechanism.
@@ -127,9 +102,48 @@ pub(crate) fn simulate(
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
     of_kind!(&spec, |kind| {
-        let (core, rules) = (kind.core(), kind.rules(false));
-        table(py, [n_runs, core.width()], n_threads, |exec| {
-            study::simulate(core, &data.design(&rules, exec)?, n_runs, seed, exec)
+        let rules = kind.rules(false);
+        table(py, [n_runs, kind.inner.width()], n_threads, |exec| {
+            let design = data.design(&rules, exec)?;
+            study::simulate(&kind.inner, &design, n_runs, seed, exec)
         })
+    })
+}
+
+/// Runs of one task, on a thread pool of its own.
+fn table(
+    py: Python<'_>,
+    shape: [usize; 2],
+    n_threads: Option<usize>,
+    simulate: impl FnOnce(&Executor<'_>) -> Result<Vec<f64>> + Send,
+) -> PyResult<Matrix> {
+    let rows = task::run(py, |cancel| {
+        simulate(&Executor::new(n_threads, usize::MAX, cancel)?)
+    })?;
+    Ok(Matrix::new(rows, shape))
+}
+
+/// The moments' steps when all margins are at most `margin` in size: with what noise they are released.
+#[pyfunction]
+pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
+    let noise = spec.inner.moment_noise(margin).map_err(to_python)?;
+    Ok(steps(&noise.map(|n| n.steps).unwrap_or_default()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (values, *, distance, budget, n_runs, seed, n_threads))]
+pub(crate) fn simulate_seals(
+    py: Python<'_>,
+    values: PyReadonlyArray1<'_, f64>,
+    distance: f64,
+    budget: &Budget,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Matrix> {
+    let values = values.as_slice()?;
+    let seal = values_seal(values.len(), distance, budget).map_err(to_python)?;
+    table(py, [n_runs, values.len()], n_threads, |exec| {
+        study::simulate_seals(&seal, values, n_runs, seed, exec)
     })
 }

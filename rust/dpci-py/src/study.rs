@@ -5,7 +5,7 @@ use dpci_core::study as core;
 use pyo3::prelude::*;
 
 use crate::errors::InvalidInput;
-use crate::records::Records;
+use crate::parts::Source;
 use crate::release::{AnySpec, Kind as _, of_kind};
 use crate::task;
 use crate::values::{Matrix, Vector};
@@ -38,19 +38,17 @@ impl Study {
     fn new(
         py: Python<'_>,
         specs: Vec<AnySpec<'_>>,
-        records: &Bound<'_, Records>,
+        records: Source<'_>,
         clip: bool,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
-        let arrays = records.get().arrays(py)?;
-        let data = arrays.data()?;
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
         let rules = of_kind!(first, |kind| kind.rules(clip));
         let all = specs.iter().map(core_of).collect::<PyResult<Vec<_>>>()?;
-        let inner = task::run_over(py, &data, n_threads, |exec| {
-            core::Study::new(&data.design(&rules, exec)?, &all, exec)
+        let inner = records.run(py, rules, n_threads, |read, exec| {
+            core::Study::new(&read.design()?, &all, exec)
         })?;
         let n_ways = all.len();
         Ok(Self { inner, n_ways })

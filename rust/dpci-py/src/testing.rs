@@ -20,12 +20,12 @@ use rand::Rng;
 
 use crate::blocks::{draws, law_of};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
 use crate::privacy::ObjectiveProfile;
 use crate::records::Records;
 use crate::release::Kind as _;
 use crate::rows::{RowDomain, blocks_of};
-use crate::spec::Spec;
 use crate::task;
 use crate::values::{Matrix, Vector};
 

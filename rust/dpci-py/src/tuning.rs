@@ -12,19 +12,19 @@ use pyo3::prelude::*;
 
 use crate::cost::{Budget, Parameters, Seal, seals};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
 use crate::names::unknown;
 use crate::parts::{Read, Rules};
 use crate::records::{Records, with_noise};
 use crate::release::Kind;
-use crate::spec::Spec;
 use crate::task;
 use crate::values::{Matrix, Vector};
 
 /// The candidates of a tuning and how one is chosen; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct TuningSpec {
-    inner: CoreSpec,
+    pub(crate) inner: CoreSpec,
     /// Specification against which the rows are checked, the same for all candidates.
     first: Spec,
 }
@@ -78,9 +78,7 @@ impl TuningSpec {
             method,
         )
         .map_err(to_python)?;
-        let first = Spec {
-            inner: inner.candidates()[0].clone(),
-        };
+        let first = Spec::from(inner.candidates()[0].clone());
         Ok(Self { inner, first })
     }
 
@@ -105,34 +103,13 @@ impl TuningSpec {
 
     /// One candidate as it is fitted in a run or on its part.
     fn model(&self, index: usize) -> Option<Spec> {
-        let inner = self.inner.candidates().get(index)?.clone();
-        Some(Spec { inner })
-    }
-
-    /// How the parameters of one candidate's model are sealed: a list of one.
-    fn model_seals(&self, index: usize) -> Vec<Seal> {
-        let spec = self.inner.candidates().get(index);
-        seals(
-            spec.map(|s| std::slice::from_ref(s.seal()))
-                .unwrap_or_default(),
-        )
-    }
-
-    /// Law and scale of the noise of one candidate's model.
-    fn model_noise(&self, index: usize) -> Option<(&'static str, f64, f64)> {
-        let spec = self.inner.candidates().get(index)?;
-        Some((spec.law().name(), spec.law().scale(), spec.sensitivity()))
+        self.inner.candidates().get(index).cloned().map(Spec::from)
     }
 }
 
 impl Kind for TuningSpec {
-    type Core = CoreSpec;
     /// (chosen candidate, its parameters, whether they are private).
     type Values = (usize, Vector, bool);
-
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
 
     fn rules(&self, clip: bool) -> Rules {
         self.first.rules(clip)

@@ -7,9 +7,9 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::records::Records;
 use crate::release::Kind as _;
-use crate::spec::Spec;
 use crate::task;
 use crate::values::{Matrix, Vector};
 
@@ -28,33 +28,18 @@ pub(crate) struct Utility {
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct UtilityAnchor {
     inner: core::Anchor,
+    #[pyo3(get)]
+    params: Vector,
 }
 
 /// The minimiser without noise.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct UtilityCenter {
     inner: core::Center,
-}
-
-#[pymethods]
-impl UtilityAnchor {
-    #[getter]
-    fn params(&self) -> Vector {
-        self.inner.params().into()
-    }
-}
-
-#[pymethods]
-impl UtilityCenter {
-    #[getter]
-    fn params(&self) -> Vector {
-        self.inner.params().into()
-    }
-
-    #[getter]
-    fn hessian(&self) -> Matrix {
-        Matrix::square(self.inner.hessian())
-    }
+    #[pyo3(get)]
+    params: Vector,
+    #[pyo3(get)]
+    hessian: Matrix,
 }
 
 impl Utility {
@@ -129,7 +114,8 @@ impl Utility {
         let inner = self.run(py, |exec| {
             self.inner.anchor(spec, noise, params, start, exec)
         })?;
-        Ok(UtilityAnchor { inner })
+        let params = inner.params().into();
+        Ok(UtilityAnchor { inner, params })
     }
 
     fn derivative(
@@ -164,11 +150,8 @@ impl Utility {
         width: Option<f64>,
     ) -> PyResult<Vector> {
         let dim = params.shape()[1].max(1);
-        let points: Vec<Vec<f64>> = params
-            .as_slice()?
-            .chunks(dim)
-            .map(<[f64]>::to_vec)
-            .collect();
+        let rows = params.as_slice()?.chunks(dim);
+        let points: Vec<Vec<f64>> = rows.map(<[f64]>::to_vec).collect();
         let means = self.run(py, |exec| self.inner.means(metric(width), &points, exec))?;
         Ok(Vector(means))
     }
@@ -196,7 +179,11 @@ impl Utility {
     ) -> PyResult<UtilityCenter> {
         let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
         let inner = self.run(py, |exec| self.inner.center(l2_strength, start, exec))?;
-        Ok(UtilityCenter { inner })
+        Ok(UtilityCenter {
+            params: inner.params().into(),
+            hessian: Matrix::square(inner.hessian()),
+            inner,
+        })
     }
 
     fn mean_shift(

@@ -7,6 +7,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 /// A vector, as an array.
+#[derive(Clone)]
 pub(crate) struct Vector(pub(crate) Vec<f64>);
 
 impl Vector {
