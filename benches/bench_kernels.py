@@ -60,7 +60,7 @@ def intervals() -> None:
     law = _core.ErrorShape("spherical_laplace", scale, DIM)
     pin(1)
     exact = minimum(lambda: law.half_widths(v, a, LEVEL))
-    ours = minimum(lambda: law.monte_carlo(v, a, LEVEL, DRAWS, 0))
+    ours = minimum(lambda: _core.monte_carlo_interval(law, v, a, LEVEL, n_draws=DRAWS, seed=0))
     published = best_over_threads(lambda: numpy_published(hessian, gradient_cov, n, scale))
     marginal = best_over_threads(lambda: numpy_marginal(v, a, scale))
     print(f"\nintervals, {DIM} parameters, milliseconds on one core")

@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVa
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.losses import Custom
 from dpci.released.newton import Newton
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -15,7 +16,6 @@ _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | _Coded
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
 _Values_co = TypeVar("_Values_co", covariant=True)
-_Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str
 LANES: int
@@ -31,17 +31,7 @@ class Loss:
     @staticmethod
     def multinomial(n_classes: int) -> Loss: ...
     @staticmethod
-    def custom(
-        value: _Vectorised,
-        slope: _Vectorised,
-        curvature: _Vectorised,
-        slope_bound: float,
-        curvature_bound: float,
-        strong_convexity: float,
-        one_signed: bool,
-        target_bounds: tuple[float, float] | None,
-        predictor_bound: float | None,
-    ) -> Loss:
+    def custom(loss: Custom) -> Loss:
         """Checks the declaration on a fixed public grid; raises InvalidInput where it fails."""
 
     name: str
@@ -520,8 +510,10 @@ class ErrorShape:
     def pvalues(self, v: _F64, a: _F64, statistic: _F64) -> _F64:
         """P(|error| >= |statistic|)."""
 
-    def monte_carlo(self, v: _F64, a: _F64, level: float, n_draws: int, seed: int | None) -> tuple[_F64, _F64]:
-        """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
+def monte_carlo_interval(
+    shape: ErrorShape, v: _F64, a: _F64, level: float, *, n_draws: int, seed: int | None
+) -> tuple[_F64, _F64]:
+    """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
 
 # Building blocks; not private by themselves.
 def draw_noise(law: str, *, n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -657,7 +649,7 @@ class PlannedMatrixDict(TypedDict):
     points: list[_F64]
     refined: list[tuple[_F64, float, float]]
 
-def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
+def sealed_std_dev(noise: str, scale: float, dim: int, seal_std_dev: float) -> float:
     """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
 
 LEVELS: int
@@ -669,7 +661,7 @@ def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, 
     Then the share that is seen at one level, that at four adjacent ones, and that which the cap may cut.
     """
 
-def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
+def clear_of_noise(std_dev: float, n_regressors: int) -> float:
     """Threshold that the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
@@ -805,10 +797,10 @@ class HistogramSpec(_Kind[HistogramDict]):
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
-def joint_delta(epsilon: float, mu: float, *, stage_epsilon: float, stages: int) -> float:
+def joint_delta(epsilon: float, mu: float, stage_epsilon: float, stages: int) -> float:
     """Bound on delta of exponential mechanisms, one after another, and Gaussian noise."""
 
-def joint_rest(epsilon: float, delta: float, *, stage_epsilon: float, stages: int) -> float:
+def joint_rest(epsilon: float, delta: float, stage_epsilon: float, stages: int) -> float:
     """Greatest epsilon that the same mechanisms leave to Gaussian noise with a seal, at the whole delta."""
 
 @final

@@ -279,17 +279,7 @@ class Custom:
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it, its declaration checked."""
-        return _core.Loss.custom(
-            self.value,
-            self.slope,
-            self.curvature,
-            self.slope_bound,
-            self.curvature_bound,
-            self.strong_convexity,
-            self.one_signed,
-            self.target_bounds,
-            self.predictor_bound,
-        )
+        return _core.Loss.custom(self)
 
 
 BuiltIn: TypeAlias = (

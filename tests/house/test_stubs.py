@@ -37,7 +37,8 @@ def public(names):
 def parameters(node):
     """Names and kinds of the parameters in the stub, without self and cls."""
     arguments = node.args
-    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    listed = [*arguments.posonlyargs, *arguments.args, *filter(None, [arguments.vararg])]
+    positional = [argument.arg for argument in listed]
     return [name for name in positional if name not in {"self", "cls"}], [a.arg for a in arguments.kwonlyargs]
 
 

@@ -409,7 +409,7 @@ class Estimates:
         if method == "monte_carlo":
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
-            lower, upper = law.core_shape.monte_carlo(*parts, level, draws, seed)
+            lower, upper = _core.monte_carlo_interval(law.core_shape, *parts, level, n_draws=draws, seed=seed)
         else:
             each = level
             if simultaneous == "bonferroni":

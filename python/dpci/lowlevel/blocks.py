@@ -312,9 +312,9 @@ def monte_carlo_interval(
     Add both to the estimate. All contrasts share the draws; each interval holds by itself.
     """
     v, a = _vector("variance", variance), _vector("multiplier", multiplier)
-    lower, upper = _shape(noise_law, noise_scale, dim).monte_carlo(
-        v, a, check_fraction("level", level), check_count("n_draws", n_draws), check_seed(seed)
-    )
+    shape, level = _shape(noise_law, noise_scale, dim), check_fraction("level", level)
+    n_draws, seed = check_count("n_draws", n_draws), check_seed(seed)
+    lower, upper = _core.monte_carlo_interval(shape, v, a, level, n_draws=n_draws, seed=seed)
     return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
 

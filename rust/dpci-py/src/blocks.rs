@@ -11,8 +11,8 @@ use dpci_core::noise::{
     SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
+use dpci_core::records::Records as CoreRecords;
 use dpci_core::solver::{Method, Options};
-use dpci_core::unit::Weighting;
 use dpci_core::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -99,6 +99,25 @@ pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
     })
 }
 
+/// The regularised mean loss of these records.
+fn objective<'a>(
+    records: &'a dyn CoreRecords,
+    loss: &'a Loss,
+    l2_strength: f64,
+    exec: &'a Executor<'a>,
+) -> Result<Objective<'a>> {
+    Ok(Objective {
+        records,
+        weights: None,
+        loss: &*loss.inner,
+        l2_strength: check_l2_strength(l2_strength)?,
+        extra_convexity: 0.0,
+        linear_term: None,
+        n_samples: records.n_records() as f64,
+        exec,
+    })
+}
+
 #[pyfunction]
 #[pyo3(signature = (records, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, terms=None))]
 pub(crate) fn minimize_erm(
@@ -128,17 +147,11 @@ pub(crate) fn minimize_erm(
         radius,
     };
     let minimum = records.run(py, rules, n_threads, |read, exec| {
-        let records = read.records();
-        let objective = Objective {
-            records,
-            weights: None,
-            loss: &*loss.inner,
-            l2_strength: check_l2_strength(l2_strength)?,
-            extra_convexity: 0.0,
-            linear_term,
-            n_samples: weighting.map_or(records.n_records() as f64, Weighting::divisor),
-            exec,
-        };
+        let mut objective = objective(read.records(), loss, l2_strength, exec)?;
+        objective.linear_term = linear_term;
+        if let Some(weighting) = weighting {
+            objective.n_samples = weighting.divisor();
+        }
         minimize_risk(&objective, start, &options)
     })?;
     Ok(Found {
@@ -172,18 +185,7 @@ pub(crate) fn erm_value_and_gradient(
     let (params, loss) = (params.as_slice()?, loss.get());
     let rules = Rules::unbounded(loss, intercept, None);
     let evaluation = records.run(py, rules, n_threads, |read, exec| {
-        let records = read.records();
-        let objective = Objective {
-            records,
-            weights: None,
-            loss: &*loss.inner,
-            l2_strength: check_l2_strength(l2_strength)?,
-            extra_convexity: 0.0,
-            linear_term: None,
-            n_samples: records.n_records() as f64,
-            exec,
-        };
-        objective.evaluate(params, HessianRows::None)
+        objective(read.records(), loss, l2_strength, exec)?.evaluate(params, HessianRows::None)
     })?;
     Ok((evaluation.value, Vector(evaluation.gradient)))
 }

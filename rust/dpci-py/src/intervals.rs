@@ -309,29 +309,25 @@ impl ErrorShape {
         let tails = py.detach(|| core::tails(v, a, &self.inner, statistic));
         Ok(Vector(tails.map_err(to_python)?))
     }
+}
 
-    fn monte_carlo(
-        &self,
-        py: Python<'_>,
-        v: PyReadonlyArray1<'_, f64>,
-        a: PyReadonlyArray1<'_, f64>,
-        level: f64,
-        n_draws: usize,
-        seed: Option<u64>,
-    ) -> PyResult<(Vector, Vector)> {
-        let (v, a) = (v.as_slice()?, a.as_slice()?);
-        let bounds = task::run(py, |cancel| {
-            with_noise!(seed, 0, |g| core::monte_carlo(
-                v,
-                a,
-                &self.inner,
-                level,
-                n_draws,
-                g,
-                cancel
-            ))
-        })?;
-        let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();
-        Ok((Vector(lower), Vector(upper)))
-    }
+#[pyfunction]
+#[pyo3(signature = (shape, v, a, level, *, n_draws, seed))]
+pub(crate) fn monte_carlo_interval(
+    py: Python<'_>,
+    shape: &Bound<'_, ErrorShape>,
+    v: PyReadonlyArray1<'_, f64>,
+    a: PyReadonlyArray1<'_, f64>,
+    level: f64,
+    n_draws: usize,
+    seed: Option<u64>,
+) -> PyResult<(Vector, Vector)> {
+    let (shape, v, a) = (&shape.get().inner, v.as_slice()?, a.as_slice()?);
+    let bounds = task::run(py, |cancel| {
+        with_noise!(seed, 0, |g| core::monte_carlo(
+            v, a, shape, level, n_draws, g, cancel
+        ))
+    })?;
+    let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();
+    Ok((Vector(lower), Vector(upper)))
 }

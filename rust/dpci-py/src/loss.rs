@@ -111,35 +111,26 @@ impl Loss {
         Self::of(Multinomial::new(n_classes))
     }
 
+    /// A loss of the caller's, which is declared so.
     #[staticmethod]
-    fn custom(
-        value: Py<PyAny>,
-        slope: Py<PyAny>,
-        curvature: Py<PyAny>,
-        slope_bound: f64,
-        curvature_bound: f64,
-        strong_convexity: f64,
-        one_signed: bool,
-        target_bounds: Option<(f64, f64)>,
-        predictor_bound: Option<f64>,
-    ) -> PyResult<Self> {
-        let functions = Arc::new(Functions {
-            value,
-            slope,
-            curvature,
-        });
-        let targets = target_bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
-            lower,
-            upper,
-        });
+    fn custom(loss: Declared) -> PyResult<Self> {
+        let bounds = loss.target_bounds;
         let declared = Declaration {
-            slope_bound,
-            curvature_bound,
-            strong_convexity,
-            one_signed,
-            targets,
-            predictor_bound,
+            slope_bound: loss.slope_bound,
+            curvature_bound: loss.curvature_bound,
+            strong_convexity: loss.strong_convexity,
+            one_signed: loss.one_signed,
+            targets: bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
+                lower,
+                upper,
+            }),
+            predictor_bound: loss.predictor_bound,
         };
+        let functions = Arc::new(Functions {
+            value: loss.value,
+            slope: loss.slope,
+            curvature: loss.curvature,
+        });
         Self::of(core::Custom::new(functions, declared))
     }
 
@@ -171,6 +162,20 @@ impl Loss {
     fn sup_curvature(&self, radius: f64) -> f64 {
         self.inner.sup_curvature(radius)
     }
+}
+
+/// The attributes of a custom loss.
+#[derive(FromPyObject)]
+struct Declared {
+    value: Py<PyAny>,
+    slope: Py<PyAny>,
+    curvature: Py<PyAny>,
+    slope_bound: f64,
+    curvature_bound: f64,
+    strong_convexity: f64,
+    one_signed: bool,
+    target_bounds: Option<(f64, f64)>,
+    predictor_bound: Option<f64>,
 }
 
 /// The caller's three vectorised functions.

@@ -1,6 +1,8 @@
 //! Accounting of budgets: no data.
 
+use dpci_core::Result;
 use dpci_core::loss::{Loss as _, Multinomial};
+use dpci_core::noise::MatrixLaw;
 use dpci_core::privacy::{self as core, Calibration, Neighbors, Perturbation};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec;
@@ -101,46 +103,25 @@ functions! {
     check_excess(n_public: usize, n_rows: usize) -> (),
         spec::check_excess(n_public as f64, Neighbors::AddRemove, n_rows as f64);
     check_shares(shares: [f64; 3]) -> (), spec::check_shares(shares).map(drop);
+    joint_delta(epsilon: f64, mu: f64, stage_epsilon: f64, stages: u32) -> f64,
+        core::BoundedRange::new(stage_epsilon, stages).and_then(|ranges| ranges.delta(epsilon, mu));
+    joint_rest(epsilon: f64, delta: f64, stage_epsilon: f64, stages: u32) -> f64,
+        rest_of(epsilon, delta, stage_epsilon, stages);
+    cost_unit(budget: &Budget, calibration: Named<Calibration>, mechanism: Named<Perturbation>) -> &'static str,
+        Ok(spec::step_cost(budget.inner, calibration.0, mechanism.0, 1.0).unit());
+    step_mu(budget: &Budget, calibration: Named<Calibration>, mechanism: Named<Perturbation>, cost: f64) -> f64,
+        Ok(spec::step_cost(budget.inner, calibration.0, mechanism.0, cost).mu());
+    sealed_std_dev(noise: &str, scale: f64, dim: usize, seal_std_dev: f64) -> f64,
+        MatrixLaw::from_name(noise, scale).map(|law| spec::sealed_std_dev(law, dim, seal_std_dev));
+    clear_of_noise(std_dev: f64, n_regressors: usize) -> f64,
+        Ok(spec::clear_of_noise(std_dev, n_regressors));
 }
 
-#[pyfunction]
-#[pyo3(signature = (epsilon, mu, *, stage_epsilon, stages))]
-pub(crate) fn joint_delta(epsilon: f64, mu: f64, stage_epsilon: f64, stages: u32) -> PyResult<f64> {
-    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
-    ranges.delta(epsilon, mu).map_err(to_python)
-}
-
-#[pyfunction]
-#[pyo3(signature = (epsilon, delta, *, stage_epsilon, stages))]
-pub(crate) fn joint_rest(
-    epsilon: f64,
-    delta: f64,
-    stage_epsilon: f64,
-    stages: u32,
-) -> PyResult<f64> {
-    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
-    let whole = core::Budget::approx(epsilon, delta).map_err(to_python)?;
-    match ranges.rest(whole).map_err(to_python)? {
+/// The part of ε that mechanisms of a bounded range leave to Gaussian noise.
+fn rest_of(epsilon: f64, delta: f64, stage_epsilon: f64, stages: u32) -> Result<f64> {
+    let whole = core::Budget::approx(epsilon, delta)?;
+    match core::BoundedRange::new(stage_epsilon, stages)?.rest(whole)? {
         core::Budget::Approx { epsilon, .. } => Ok(epsilon),
         core::Budget::Pure { .. } | core::Budget::Zcdp { .. } => Ok(0.0),
     }
-}
-
-#[pyfunction]
-pub(crate) fn cost_unit(
-    budget: &Budget,
-    calibration: Named<Calibration>,
-    mechanism: Named<Perturbation>,
-) -> &'static str {
-    spec::step_cost(budget.inner, calibration.0, mechanism.0, 1.0).unit()
-}
-
-#[pyfunction]
-pub(crate) fn step_mu(
-    budget: &Budget,
-    calibration: Named<Calibration>,
-    mechanism: Named<Perturbation>,
-    cost: f64,
-) -> f64 {
-    spec::step_cost(budget.inner, calibration.0, mechanism.0, cost).mu()
 }

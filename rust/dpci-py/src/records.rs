@@ -24,7 +24,6 @@ use crate::task;
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
-    /// Rows, shape (n, k).
     Dense(Matrix<'py>),
     /// Dense ones whose columns are moved and scaled: (rows, middle, half).
     Placed(
@@ -43,16 +42,13 @@ pub(crate) enum Features<'py> {
             usize,
         ),
     ),
-    /// Numbers and codes of categories.
     Coded(CodedRows<'py>),
 }
 
 /// The attributes of coded rows.
 #[derive(FromPyObject)]
 pub(crate) struct CodedRows<'py> {
-    /// Shape (n, p).
     numbers: PyReadonlyArray2<'py, f64>,
-    /// Shape (n, k).
     codes: CodesArray<'py>,
     /// Columns of the numbers.
     columns: Vec<usize>,
@@ -63,11 +59,8 @@ pub(crate) struct CodedRows<'py> {
 /// Contiguous codes of any width.
 #[derive(FromPyObject)]
 pub(crate) enum CodesArray<'py> {
-    /// uint8.
     Bytes(PyReadonlyArray2<'py, u8>),
-    /// uint16.
     Words(PyReadonlyArray2<'py, u16>),
-    /// uint32.
     Longs(PyReadonlyArray2<'py, u32>),
 }
 
@@ -128,9 +121,7 @@ impl CodedRows<'_> {
 /// Contiguous rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Matrix<'py> {
-    /// C-contiguous float64.
     Double(PyReadonlyArray2<'py, f64>),
-    /// C-contiguous float32.
     Single(PyReadonlyArray2<'py, f32>),
 }
 
@@ -154,9 +145,7 @@ impl Matrix<'_> {
 /// Entries of sparse rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Values<'py> {
-    /// Contiguous float64.
     Double(PyReadonlyArray1<'py, f64>),
-    /// Contiguous float32.
     Single(PyReadonlyArray1<'py, f32>),
 }
 
@@ -339,17 +328,14 @@ impl<'a> Data<'a> {
         self.elements
     }
 
-    /// Columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows.
     pub(crate) fn rows(&self) -> Rows<'a> {
         self.rows.clone()
     }
 
-    /// Targets.
     pub(crate) fn targets(&self) -> &'a [f64] {
         self.targets
     }

@@ -4,7 +4,6 @@ use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, Values};
-use dpci_core::noise::MatrixLaw;
 use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -189,19 +188,6 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
     }
 }
 
-/// Standard deviation of an isometric coordinate of a released matrix, its seal's noise included.
-#[pyfunction]
-#[pyo3(signature = (noise, *, scale, dim, seal_std_dev))]
-pub(crate) fn sealed_std_dev(
-    noise: &str,
-    scale: f64,
-    dim: usize,
-    seal_std_dev: f64,
-) -> PyResult<f64> {
-    let law = MatrixLaw::from_name(noise, scale).map_err(to_python)?;
-    Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
-}
-
 /// The cap that the released levels of residuals call for, as a part of the greatest residual, the shares above which a level and
 /// four adjacent ones are seen, and the share beyond the cap for which intervals account.
 #[pyfunction]
@@ -218,13 +204,6 @@ pub(crate) fn level_cap(
         found.threshold_together,
         found.unseen,
     ))
-}
-
-/// Threshold that the least eigenvalue of the second moments of so many regressors must exceed.
-#[pyfunction]
-#[pyo3(signature = (std_dev, *, n_regressors))]
-pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
-    spec::clear_of_noise(std_dev, n_regressors)
 }
 
 /// A regression of a released matrix as Python reads it.

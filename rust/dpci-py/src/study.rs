@@ -86,16 +86,13 @@ impl Study {
             self.inner.run(start..stop, seed, level, &exec)
         })?;
         let n = outcomes.len();
-        let matrix = |pick: &dyn Fn(&core::Outcome) -> Vec<f64>, c: usize| {
-            let values = outcomes.iter().flat_map(|o| pick(&o[c])).collect();
-            Matrix::rows(values, n)
+        let matrix = |c: usize, of: fn(&core::Outcome) -> &[f64]| {
+            let values = outcomes.iter().flat_map(|o| of(&o[c])).copied();
+            Matrix::rows(values.collect(), n)
         };
         let one = |c| {
-            (
-                matrix(&|o| o.params.clone(), c),
-                matrix(&|o| o.bounds[0].clone(), c),
-                matrix(&|o| o.bounds[1].clone(), c),
-            )
+            let (lower, upper) = (matrix(c, |o| &o.bounds[0]), matrix(c, |o| &o.bounds[1]));
+            (matrix(c, |o| &o.params), lower, upper)
         };
         Ok((0..self.n_ways).map(one).collect())
     }
