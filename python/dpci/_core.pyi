@@ -1,18 +1,21 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final, type_check_only
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.accounting import costs
+from dpci.data.coded import CodedRows
+from dpci.data.parts import DescribedParts
 from dpci.losses import Custom
 from dpci.released.newton import Newton
 
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
 _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
-_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | _Coded
+_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | CodedRows
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
 _Values_co = TypeVar("_Values_co", covariant=True)
@@ -66,32 +69,20 @@ class Budget:
 
 @final
 class Step:
-    """One step of a release: what it is, what it costs, and its public constants; immutable."""
+    """One step of a release, see dpci.accounting.costs.Step; immutable."""
 
-    step: Literal[
-        "coefficients",
-        "hessian",
-        "gradient_cov",
-        "moments",
-        "report_gradient",
-        "report_hessian",
-        "polynomial",
-        "histogram",
-    ]
-    noise: str
-    """"spherical_laplace" | "gaussian" | "matrix_laplace" | "laplace"."""
+    step: costs.Name
+    noise: costs.Noise
     cost: float
-    """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, with calibration="paper" rho or epsilon."""
     scale: float
-    """1/rate (Laplace families) or standard deviation (Gaussian); in a plan, the moments' for any params."""
+    """In a plan, that of the moments for any params."""
     hessian_scale: float | None
     levels_scale: float | None
-    """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
 @final
 class Seal:
-    """How one released vector is sealed; all public; immutable."""
+    """How one released vector is sealed, see dpci.accounting.costs.Seal; immutable."""
 
     def __new__(cls, *, dim: int, distance: float, budget: Budget) -> Seal:
         """The seal of "values", for audits."""
@@ -99,30 +90,10 @@ class Seal:
     release: str
     noise: Literal["discrete_laplace", "discrete_gaussian"]
     lattice: float
-    """A power of two."""
     scale: int
-    """Scale or standard deviation of the integer noise, in lattice steps."""
     distance: float
-    """Greatest Euclidean distance of computed to ideal values."""
     std_dev: float
-    """Standard deviation of the noise in one number."""
     cost: dict[str, float]
-    """Parameters of a budget."""
-
-@type_check_only
-class _Coded(Protocol):
-    """Rows whose categories are codes: 0 for a row without a level."""
-
-    @property
-    def numbers(self) -> _F64: ...
-    @property
-    def codes(self) -> NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]: ...
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Columns of the numbers."""
-    @property
-    def categories(self) -> tuple[tuple[int, int, float], ...]:
-        """First column, number of levels, and entry of each category."""
 
 @type_check_only
 class PlanDict(TypedDict):
@@ -145,7 +116,13 @@ class PlanDict(TypedDict):
     n_params: int
 
 @type_check_only
-class FitDict(TypedDict):
+class _Released(TypedDict):
+    steps: list[Step]
+    seals: list[Seal]
+    private: bool
+
+@type_check_only
+class FitDict(_Released):
     params: _F64
     hessian: _F64 | None
     gradient_cov: _F64 | None
@@ -155,9 +132,6 @@ class FitDict(TypedDict):
     noise_spectral_radius: float
     projection: str
     """"floor", "cautious" or "noise_aware": which one was used ("none" without moments)."""
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @final
 class Terms:
@@ -344,7 +318,7 @@ class LastStep:
         """Whether each contrast is given."""
 
 @type_check_only
-class NewtonDict(TypedDict):
+class NewtonDict(_Released):
     map: _F64
     round_map: _F64
     radii: _F64
@@ -362,9 +336,6 @@ class NewtonDict(TypedDict):
     """Parameters of moved rows."""
     params: _F64
     edge: float
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @final
 class Request:
@@ -523,7 +494,7 @@ def draw_noise(law: str, *, n: int, dim: int, scale: float, seed: int) -> _F64:
     """
 
 def minimize_erm(
-    records: Records | _Described,
+    records: Records | DescribedParts,
     *,
     loss: Loss,
     l2_strength: float,
@@ -540,7 +511,7 @@ def minimize_erm(
     """params, certificate, n_iterations, solver. linear_term is b/n; terms: of persons or weighted rows."""
 
 def erm_value_and_gradient(
-    records: Records | _Described,
+    records: Records | DescribedParts,
     params: _F64,
     *,
     loss: Loss,
@@ -549,7 +520,7 @@ def erm_value_and_gradient(
     n_threads: int | None,
 ) -> tuple[float, _F64]: ...
 def hessian_and_gradient_cov(
-    records: Records | _Described,
+    records: Records | DescribedParts,
     params: _F64,
     *,
     loss: Loss,
@@ -571,18 +542,11 @@ def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
 # Baselines.
 @type_check_only
-class BaselineDict(TypedDict):
+class BaselineDict(_Released):
     params: _F64
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @type_check_only
-class HistogramDict(TypedDict):
-    params: _F64
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
+class HistogramDict(BaselineDict):
     counts: _F64
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
 
@@ -665,7 +629,7 @@ def clear_of_noise(std_dev: float, n_regressors: int) -> float:
     """Threshold that the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
-class MomentMatrixDict(TypedDict):
+class MomentMatrixDict(_Released):
     """A released moment matrix; point and moments of planned regressions.
 
     Of refined ones point, levels, gradient, cap and weight.
@@ -674,9 +638,6 @@ class MomentMatrixDict(TypedDict):
     matrix: _F64
     residuals: list[tuple[_F64, _F64]]
     refined: list[tuple[_F64, _F64, _F64, float, float]]
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @type_check_only
 class RegressionDict(TypedDict):
@@ -870,16 +831,13 @@ def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
 
 # Per-instance reports.
 @type_check_only
-class ReportDict(TypedDict):
+class ReportDict(_Released):
     params: _F64
     gradient: _F64 | None
     hessian: _F64 | None
     """Hessian of the sum objective, (k, k)."""
     noise_scale: float
     """Standard deviation of the coefficients' noise."""
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @final
 class ReportSpec(_Kind[ReportDict]):
@@ -1023,22 +981,9 @@ class Utility:
 class _Kind(Generic[_Values_co]):
     """Public choices of a release that Python reads as these values."""
 
-@type_check_only
-class _Described(Protocol):
-    """Rows in parts, all of which a function sums over by part_sums, with the bounds of the release.
-
-    first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
-    """
-
-    @property
-    def n_columns(self) -> int: ...
-    @property
-    def first(self) -> tuple[Request, Sums]: ...
-    def evaluate(self, request: Request, /) -> Sums: ...
-
 def release(
     spec: _Kind[_Values_co],
-    records: Records | _Described,
+    records: Records | DescribedParts,
     *,
     clip: bool,
     n_threads: int | None,
@@ -1047,8 +992,10 @@ def release(
 ) -> _Values_co:
     """The release of these choices. seed=None: operating-system entropy.
 
-    Rows may be in parts for fits and moment matrices. ``progress`` is called with 1 after each model that a tuning
-    compares.
+    Rows may be in parts for fits and moment matrices: evaluate sums over all of them by part_sums, with the bounds of
+    the release; later passes have the key of the first and must find its rows.
+
+    ``progress`` is called with 1 after each model that a tuning compares.
     """
 
 def simulate(

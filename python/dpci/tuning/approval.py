@@ -123,7 +123,8 @@ def _differences(common: FitRecord, made: TuneRecord, choice: Selection) -> Iter
         }
     )
     cost = next(iter(choice.budget.parameters().values()))
-    yield from differences_of_steps(model.steps, [Step("coefficients", law, cost, scale, None, None, planned_model.sensitivity)])
+    step = Step("coefficients", law, cost, scale, None, None, planned_model.sensitivity)
+    yield from differences_of_steps(model.steps, [step])
     yield from differences_of_seals(model.seals, seals_from([planned_model.seal]))
 
 

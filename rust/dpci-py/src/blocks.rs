@@ -14,7 +14,7 @@ use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records as CoreRecords;
 use dpci_core::solver::{Method, Options};
 use dpci_core::{Error, Result};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -25,7 +25,7 @@ use crate::records::{Records, on_violation};
 use crate::rows::Rows;
 use crate::task;
 use crate::terms::Terms;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// `n` samples of `width` numbers each, one after another.
 pub(crate) fn draws(
@@ -127,8 +127,8 @@ pub(crate) fn minimize_erm(
     l2_strength: f64,
     radius: Option<f64>,
     intercept: Option<f64>,
-    linear_term: Option<PyReadonlyArray1<'_, f64>>,
-    start: Option<PyReadonlyArray1<'_, f64>>,
+    linear_term: Option<Floats<'_>>,
+    start: Option<Floats<'_>>,
     solver: Named<Method>,
     tolerance: f64,
     max_iterations: usize,
@@ -176,7 +176,7 @@ pub(crate) struct Found {
 pub(crate) fn erm_value_and_gradient(
     py: Python<'_>,
     records: Source<'_>,
-    params: PyReadonlyArray1<'_, f64>,
+    params: Floats<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -196,7 +196,7 @@ pub(crate) fn erm_value_and_gradient(
 pub(crate) fn hessian_and_gradient_cov(
     py: Python<'_>,
     records: Source<'_>,
-    params: PyReadonlyArray1<'_, f64>,
+    params: Floats<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -252,8 +252,8 @@ pub(crate) fn checked_rows(
 #[pyo3(signature = (x, weights, *, n_threads))]
 pub(crate) fn weighted_gram(
     py: Python<'_>,
-    x: PyReadonlyArray2<'_, f64>,
-    weights: PyReadonlyArray1<'_, f64>,
+    x: Table<'_>,
+    weights: Floats<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
     let dim = x.shape()[1];

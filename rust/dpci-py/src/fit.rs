@@ -8,7 +8,6 @@ use dpci_core::mechanism::release_fit;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
@@ -21,7 +20,7 @@ use crate::release::Kind;
 use crate::rows::Rows;
 use crate::task;
 use crate::terms::Terms;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// A release before data are seen.
 #[derive(IntoPyObject)]
@@ -154,9 +153,9 @@ impl Spec {
     fn expected_lengths(
         &self,
         py: Python<'_>,
-        params: PyReadonlyArray1<'_, f64>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        gradient_cov: PyReadonlyArray2<'_, f64>,
+        params: Floats<'_>,
+        hessian: Table<'_>,
+        gradient_cov: Table<'_>,
         l2_strength: f64,
         neighbors: Named<Neighbors>,
         level: f64,

@@ -6,7 +6,7 @@ use dpci_core::Result;
 use dpci_core::interval::{self as core, MatrixDraws, Regularised};
 use dpci_core::noise::{LevelTotals, MatrixLaw, NoiseLaw};
 use dpci_core::privacy::Perturbation;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -14,16 +14,16 @@ use crate::names::Named;
 use crate::records::with_noise;
 use crate::rows::{RowDomain, blocks_of};
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 #[pyfunction]
 pub(crate) fn error_components(
     py: Python<'_>,
-    hessian: PyReadonlyArray2<'_, f64>,
-    gradient_cov: PyReadonlyArray2<'_, f64>,
+    hessian: Table<'_>,
+    gradient_cov: Table<'_>,
     n_samples: f64,
     mechanism: Named<Perturbation>,
-    contrast: PyReadonlyArray2<'_, f64>,
+    contrast: Table<'_>,
 ) -> PyResult<(Vector, Vector)> {
     let (dim, width) = (hessian.shape()[0], contrast.shape()[1]);
     let (hessian, gradient_cov, contrast) = (
@@ -47,8 +47,8 @@ pub(crate) fn error_components(
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct NoisyMatrices<'py> {
-    hessian: PyReadonlyArray2<'py, f64>,
-    gradient_cov: PyReadonlyArray2<'py, f64>,
+    hessian: Table<'py>,
+    gradient_cov: Table<'py>,
     n_samples: f64,
     mechanism: Named<Perturbation>,
     noise_law: String,
@@ -66,12 +66,7 @@ pub(crate) struct NoisyMatrices<'py> {
 }
 
 /// Parameters, greatest slope and curvature of the loss, rows without the intercept, and the intercept.
-type BoundsOfGradients<'py> = (
-    PyReadonlyArray1<'py, f64>,
-    (f64, f64),
-    PyRef<'py, RowDomain>,
-    Option<f64>,
-);
+type BoundsOfGradients<'py> = (Floats<'py>, (f64, f64), PyRef<'py, RowDomain>, Option<f64>);
 
 /// Noise of a matrix by its name and scale.
 fn matrix_law((name, scale): &(String, f64)) -> PyResult<MatrixLaw> {
@@ -165,8 +160,8 @@ impl ErrorLaw {
     #[staticmethod]
     fn plug_in(
         py: Python<'_>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        gradient_cov: PyReadonlyArray2<'_, f64>,
+        hessian: Table<'_>,
+        gradient_cov: Table<'_>,
         n_samples: f64,
         mechanism: Named<Perturbation>,
     ) -> PyResult<Self> {
@@ -210,8 +205,8 @@ impl NewtonStep {
     #[pyo3(signature = (hessian, params, *, l2_strength, hessian_noise, curvature, longest_row, mechanism))]
     fn new(
         py: Python<'_>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        params: PyReadonlyArray1<'_, f64>,
+        hessian: Table<'_>,
+        params: Floats<'_>,
         l2_strength: f64,
         hessian_noise: Option<(String, f64)>,
         curvature: Option<f64>,
@@ -240,7 +235,7 @@ impl NewtonStep {
     }
 
     /// Covariance that stands for the choice of fits by how far the ridge moved them.
-    fn chance(&self, released: PyReadonlyArray2<'_, f64>) -> PyResult<Matrix> {
+    fn chance(&self, released: Table<'_>) -> PyResult<Matrix> {
         let found = self.inner.chance(released.as_slice()?);
         Ok(Matrix::square(found.map_err(to_python)?))
     }
@@ -248,8 +243,8 @@ impl NewtonStep {
     /// For each contrast why it is not given, or None.
     fn obstacles(
         &self,
-        contrasts: PyReadonlyArray2<'_, f64>,
-        std_errors: PyReadonlyArray1<'_, f64>,
+        contrasts: Table<'_>,
+        std_errors: Floats<'_>,
     ) -> PyResult<Vec<Option<&'static str>>> {
         let rows = contrasts.as_slice()?.chunks(contrasts.shape()[1].max(1));
         let found: Result<Vec<_>> = rows
@@ -289,8 +284,8 @@ impl ErrorShape {
     fn half_widths(
         &self,
         py: Python<'_>,
-        v: PyReadonlyArray1<'_, f64>,
-        a: PyReadonlyArray1<'_, f64>,
+        v: Floats<'_>,
+        a: Floats<'_>,
         level: f64,
     ) -> PyResult<Vector> {
         let (v, a) = (v.as_slice()?, a.as_slice()?);
@@ -301,9 +296,9 @@ impl ErrorShape {
     fn pvalues(
         &self,
         py: Python<'_>,
-        v: PyReadonlyArray1<'_, f64>,
-        a: PyReadonlyArray1<'_, f64>,
-        statistic: PyReadonlyArray1<'_, f64>,
+        v: Floats<'_>,
+        a: Floats<'_>,
+        statistic: Floats<'_>,
     ) -> PyResult<Vector> {
         let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
         let tails = py.detach(|| core::tails(v, a, &self.inner, statistic));
@@ -316,8 +311,8 @@ impl ErrorShape {
 pub(crate) fn monte_carlo_interval(
     py: Python<'_>,
     shape: &Bound<'_, ErrorShape>,
-    v: PyReadonlyArray1<'_, f64>,
-    a: PyReadonlyArray1<'_, f64>,
+    v: Floats<'_>,
+    a: Floats<'_>,
     level: f64,
     n_draws: usize,
     seed: Option<u64>,

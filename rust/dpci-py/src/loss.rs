@@ -9,12 +9,12 @@ use dpci_core::loss::{
     Squared, Targets,
 };
 use dpci_core::{Error, Result};
-use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
+use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::{InvalidInput, to_python};
-use crate::values::Vector;
+use crate::values::{Floats, Vector};
 
 /// A loss with its public bounds; immutable.
 #[pyclass(frozen, module = "dpci._core")]
@@ -135,11 +135,7 @@ impl Loss {
     }
 
     /// Values, slopes and curvatures.
-    fn evaluate(
-        &self,
-        u: PyReadonlyArray1<'_, f64>,
-        y: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<(Vector, Vector, Vector)> {
+    fn evaluate(&self, u: Floats<'_>, y: Floats<'_>) -> PyResult<(Vector, Vector, Vector)> {
         let (u, y) = (u.as_slice()?, y.as_slice()?);
         check_length("y", u.len(), y.len()).map_err(to_python)?;
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);

@@ -7,7 +7,7 @@ use dpci_core::exec::Executor;
 use dpci_core::interval;
 use dpci_core::mechanism as core;
 use dpci_core::spec;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
@@ -19,7 +19,7 @@ use crate::records::with_noise;
 use crate::release::Kind;
 use crate::rows::Rows;
 use crate::terms::Terms;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a fit by Newton steps; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -43,13 +43,13 @@ pub(crate) struct NewtonSpec {
 /// The attributes of released steps that decide where the last one ends.
 #[derive(FromPyObject)]
 struct Released<'py> {
-    map: PyReadonlyArray2<'py, f64>,
-    round_map: PyReadonlyArray2<'py, f64>,
+    map: Table<'py>,
+    round_map: Table<'py>,
     radii: Vec<f64>,
     bounds: Bounds,
-    starts: PyReadonlyArray2<'py, f64>,
+    starts: Table<'py>,
     weights: Vec<f64>,
-    params: PyReadonlyArray1<'py, f64>,
+    params: Floats<'py>,
     edge: f64,
     ridge: f64,
 }
@@ -126,7 +126,7 @@ impl NewtonSpec {
     }
 
     /// Below it eigenvalues of a released Hessian are not told from its noise, where the bounds at the last point are these.
-    fn edge(&self, bounds: [f64; 3], hessian: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+    fn edge(&self, bounds: [f64; 3], hessian: Table<'_>) -> PyResult<f64> {
         let at = norm_bounds(vec![bounds]);
         core::last_edge(&self.inner, at[0], hessian.as_slice()?).map_err(to_python)
     }
@@ -135,8 +135,8 @@ impl NewtonSpec {
     fn last_step(
         &self,
         steps: Released<'_>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        gradient_cov: PyReadonlyArray2<'_, f64>,
+        hessian: Table<'_>,
+        gradient_cov: Table<'_>,
     ) -> PyResult<LastStep> {
         let c = self.inner.choices();
         let noise = self.step_noise(&steps.radii, steps.bounds, &steps.weights);
@@ -218,7 +218,7 @@ impl LastStep {
     }
 
     /// Whether each contrast is given: the noise does not hide in which direction it lies.
-    fn shows(&self, contrasts: PyReadonlyArray2<'_, f64>) -> PyResult<Vec<bool>> {
+    fn shows(&self, contrasts: Table<'_>) -> PyResult<Vec<bool>> {
         let width = contrasts.shape()[1].max(1);
         let rows = contrasts.as_slice()?.chunks(width);
         let found: Result<Vec<bool>> = rows.map(|row| self.inner.shows(row)).collect();

@@ -10,7 +10,7 @@ use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::Terms;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -20,7 +20,7 @@ use crate::records::{Records as Held, on_violation};
 use crate::rows::Rows as Domain;
 use crate::task;
 use crate::terms::unit_of;
-use crate::values::Vector;
+use crate::values::{Floats, Vector};
 
 /// Sums that are requested of the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
@@ -32,7 +32,7 @@ pub(crate) struct Request {
 #[pymethods]
 impl Request {
     #[new]
-    fn new(name: &str, point: PyReadonlyArray1<'_, f64>, key: [u8; 32]) -> PyResult<Self> {
+    fn new(name: &str, point: Floats<'_>, key: [u8; 32]) -> PyResult<Self> {
         let request = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
         Ok(Self::keyed(request, key))
     }
@@ -80,7 +80,7 @@ impl Sums {
         n_rows: usize,
         n_records: usize,
         fingerprint: u128,
-        numbers: PyReadonlyArray1<'_, f64>,
+        numbers: Floats<'_>,
     ) -> PyResult<Self> {
         let numbers = numbers.as_slice()?;
         let inner = core::Sums::from_numbers(n_rows, n_records, fingerprint, numbers);

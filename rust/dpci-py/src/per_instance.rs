@@ -9,7 +9,7 @@ use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::cost::{Seal, Step, seals, steps};
@@ -23,7 +23,7 @@ use crate::release::Kind;
 use crate::rows::Rows;
 use crate::task;
 use crate::terms::Terms;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -98,12 +98,7 @@ impl Kind for ReportSpec {
 }
 
 /// (gradient, its noise's standard deviation, Hessian, that of an isometric coordinate).
-type Released<'py> = (
-    PyReadonlyArray1<'py, f64>,
-    f64,
-    PyReadonlyArray2<'py, f64>,
-    f64,
-);
+type Released<'py> = (Floats<'py>, f64, Table<'py>, f64);
 
 /// Bounds on the privacy losses of records, from released values.
 #[pyclass(frozen, module = "dpci._core")]
@@ -122,7 +117,7 @@ impl RecordBounds {
     fn new(
         terms: &Terms,
         loss: &Loss,
-        params: PyReadonlyArray1<'_, f64>,
+        params: Floats<'_>,
         l2_strength: f64,
         std_dev: f64,
         delta: f64,

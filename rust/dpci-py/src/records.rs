@@ -20,19 +20,14 @@ use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::parts::Rules;
 use crate::task;
+use crate::values::{Floats, Table};
 
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
     Dense(Matrix<'py>),
     /// Dense ones whose columns are moved and scaled: (rows, middle, half).
-    Placed(
-        (
-            Matrix<'py>,
-            PyReadonlyArray1<'py, f64>,
-            PyReadonlyArray1<'py, f64>,
-        ),
-    ),
+    Placed((Matrix<'py>, Floats<'py>, Floats<'py>)),
     /// (indptr, indices, values, k).
     Csr(
         (
@@ -48,7 +43,7 @@ pub(crate) enum Features<'py> {
 /// The attributes of coded rows.
 #[derive(FromPyObject)]
 pub(crate) struct CodedRows<'py> {
-    numbers: PyReadonlyArray2<'py, f64>,
+    numbers: Table<'py>,
     codes: CodesArray<'py>,
     /// Columns of the numbers.
     columns: Vec<usize>,
@@ -121,7 +116,7 @@ impl CodedRows<'_> {
 /// Contiguous rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Matrix<'py> {
-    Double(PyReadonlyArray2<'py, f64>),
+    Double(Table<'py>),
     Single(PyReadonlyArray2<'py, f32>),
 }
 
@@ -145,7 +140,7 @@ impl Matrix<'_> {
 /// Entries of sparse rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Values<'py> {
-    Double(PyReadonlyArray1<'py, f64>),
+    Double(Floats<'py>),
     Single(PyReadonlyArray1<'py, f32>),
 }
 
@@ -286,9 +281,9 @@ impl Records {
 /// The arrays of records.
 pub(crate) struct Arrays<'py> {
     rows: Features<'py>,
-    targets: PyReadonlyArray1<'py, f64>,
+    targets: Floats<'py>,
     persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weights: Option<Floats<'py>>,
     checked: Option<&'py Checked>,
     coded: Option<&'py Coded<'static>>,
 }

@@ -5,7 +5,7 @@ use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, Values};
 use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
@@ -15,7 +15,7 @@ use crate::records::with_noise;
 use crate::release::Kind;
 use crate::rows::Rows;
 use crate::terms::Terms;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a moment matrix; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -94,11 +94,7 @@ impl MomentMatrixSpec {
 
     /// Steps and seals of a release whose matrix and levels of refined regressions are these, and the points of residuals.
     #[pyo3(signature = (matrix, levels = Vec::new()))]
-    fn planned(
-        &self,
-        matrix: PyReadonlyArray2<'_, f64>,
-        levels: Vec<Vec<f64>>,
-    ) -> PyResult<Planned> {
+    fn planned(&self, matrix: Table<'_>, levels: Vec<Vec<f64>>) -> PyResult<Planned> {
         let matrix = matrix.as_slice()?;
         let planned = core::planned_steps(&self.inner, matrix, &levels).map_err(to_python)?;
         let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
@@ -193,7 +189,7 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
 #[pyfunction]
 #[pyo3(signature = (levels, *, noise, scale))]
 pub(crate) fn level_cap(
-    levels: PyReadonlyArray1<'_, f64>,
+    levels: Floats<'_>,
     noise: &str,
     scale: f64,
 ) -> PyResult<(f64, f64, f64, f64)> {
@@ -229,12 +225,12 @@ pub(crate) struct Regression {
 #[pyo3(signature = (matrix, features, response, *, ridge, residual_moments, start = None))]
 pub(crate) fn moment_regression(
     py: Python<'_>,
-    matrix: PyReadonlyArray2<'_, f64>,
-    features: PyReadonlyArray2<'_, f64>,
-    response: PyReadonlyArray1<'_, f64>,
-    ridge: PyReadonlyArray2<'_, f64>,
-    residual_moments: Option<PyReadonlyArray2<'_, f64>>,
-    start: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+    matrix: Table<'_>,
+    features: Table<'_>,
+    response: Floats<'_>,
+    ridge: Table<'_>,
+    residual_moments: Option<Table<'_>>,
+    start: Option<(Floats<'_>, Floats<'_>)>,
 ) -> PyResult<Regression> {
     let start = match &start {
         None => None,

@@ -3,7 +3,6 @@
 use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::study::{self, Repeated as _};
-use numpy::PyReadonlyArray1;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
@@ -18,7 +17,7 @@ use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
 use crate::task;
 use crate::tuning::TuningSpec;
-use crate::values::Matrix;
+use crate::values::{Floats, Matrix};
 
 /// Validated public choices of a release, and the release.
 pub(crate) trait Kind: Sync {
@@ -134,7 +133,7 @@ pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
 #[pyo3(signature = (values, *, distance, budget, n_runs, seed, n_threads))]
 pub(crate) fn simulate_seals(
     py: Python<'_>,
-    values: PyReadonlyArray1<'_, f64>,
+    values: Floats<'_>,
     distance: f64,
     budget: &Budget,
     n_runs: usize,

@@ -14,7 +14,7 @@ use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::privacy;
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use rand::Rng;
 
@@ -27,7 +27,7 @@ use crate::records::Records;
 use crate::release::Kind as _;
 use crate::rows::{RowDomain, blocks_of};
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Vector};
 
 fn unknown(name: &str) -> Error {
     Error::Unsupported(format!(
@@ -224,7 +224,7 @@ impl Testing {
 
     /// An elementary function as the noise uses it.
     #[staticmethod]
-    fn elementary(name: &str, x: PyReadonlyArray1<'_, f64>) -> PyResult<Vector> {
+    fn elementary(name: &str, x: Floats<'_>) -> PyResult<Vector> {
         let function = match name {
             "cos" => libm::cos,
             "log" => libm::log,

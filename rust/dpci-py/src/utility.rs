@@ -3,7 +3,7 @@
 use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -11,9 +11,9 @@ use crate::fit::Spec;
 use crate::records::Records;
 use crate::release::Kind as _;
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
-type Optional<'py> = Option<PyReadonlyArray1<'py, f64>>;
+type Optional<'py> = Option<Floats<'py>>;
 
 /// A data set with the loss that is fitted to it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -104,7 +104,7 @@ impl Utility {
         &self,
         py: Python<'_>,
         spec: &Bound<'_, Spec>,
-        noise: PyReadonlyArray1<'_, f64>,
+        noise: Floats<'_>,
         params: Optional<'_>,
         start: Optional<'_>,
     ) -> PyResult<UtilityAnchor> {
@@ -143,12 +143,7 @@ impl Utility {
     }
 
     #[pyo3(signature = (params, *, width))]
-    fn means(
-        &self,
-        py: Python<'_>,
-        params: PyReadonlyArray2<'_, f64>,
-        width: Option<f64>,
-    ) -> PyResult<Vector> {
+    fn means(&self, py: Python<'_>, params: Table<'_>, width: Option<f64>) -> PyResult<Vector> {
         let dim = params.shape()[1].max(1);
         let rows = params.as_slice()?.chunks(dim);
         let points: Vec<Vec<f64>> = rows.map(<[f64]>::to_vec).collect();
@@ -160,7 +155,7 @@ impl Utility {
     fn mean_derivatives(
         &self,
         py: Python<'_>,
-        params: PyReadonlyArray1<'_, f64>,
+        params: Floats<'_>,
         width: Option<f64>,
     ) -> PyResult<(Vector, Matrix)> {
         let params = params.as_slice()?;
@@ -203,7 +198,7 @@ impl Utility {
         py: Python<'_>,
         center: &Bound<'_, UtilityCenter>,
         variance: f64,
-        shift: PyReadonlyArray1<'_, f64>,
+        shift: Floats<'_>,
         width: Option<f64>,
     ) -> PyResult<(f64, Vector, Matrix)> {
         let (center, shift) = (&center.get().inner, shift.as_slice()?);

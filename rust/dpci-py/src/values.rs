@@ -3,8 +3,14 @@
 use std::convert::Infallible;
 
 use dpci_core::mechanism::Values;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+
+/// Numbers of a contiguous array.
+pub(crate) type Floats<'py> = PyReadonlyArray1<'py, f64>;
+
+/// Numbers of a contiguous matrix.
+pub(crate) type Table<'py> = PyReadonlyArray2<'py, f64>;
 
 /// A vector, as an array.
 #[derive(Clone)]
