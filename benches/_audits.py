@@ -32,13 +32,14 @@ def specification(
     **counts: Any,
 ) -> _core.Spec:
     """Return a fit of one column without moments; ``counts`` say how much records count."""
+    bound, _ = counts.get("weights", (1.0, None))
     return _core.Spec(
         _core.Terms(n, neighbors, **counts),
         n_columns=1,
         intercept=None,
         row_norm=1.0,
         loss=LOSS.to_core(),
-        l2_strength=ridge / n * counts.get("weight_bound", 1.0),
+        l2_strength=ridge / n * bound,
         radius=None,
         budget=core_budget(budget),
         mechanism=mechanism,

@@ -144,12 +144,11 @@ class Terms:
         *,
         persons: bool = False,
         max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        weights: tuple[float, float | None] | None = None,
     ) -> Terms:
         """n_samples is the public n (n_public under add_remove), of persons where they are the records.
 
-        weight_total is what divides weighted sums; None: n_samples.
+        weights: bound, and what divides weighted sums; None: n_samples.
         """
 
 @final
@@ -854,11 +853,10 @@ class ReportSpec(_Kind[ReportDict]):
     ) -> ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
 
-    def steps(self) -> list[Step]:
-        """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
-
-    def seal(self) -> list[Seal]:
-        """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
+    steps: list[Step]
+    """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
+    seal: Seal
+    """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
 
 @final
 class RecordBounds:

@@ -267,6 +267,5 @@ def core_terms(
         neighbors,
         persons=unit is not None,
         max_rows=None if unit is None else unit.max_rows,
-        weight_bound=None if weights is None else weights.bound,
-        weight_total=None if weights is None else weights.total,
+        weights=None if weights is None else (weights.bound, weights.total),
     )

@@ -127,7 +127,7 @@ class ReportCase(WorstCase):
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
-        scales = tuple(step.scale for step in self.spec.steps())
+        scales = tuple(step.scale for step in self.spec.steps)
         target = float(self.first[1][0])
         with_record, without = (report_scores(self.settings, scales, target, n, outputs) for n in (1, 0))
         return with_record - without

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::loss;
 use dpci_core::mechanism::{self as core, CellRegression};
@@ -76,6 +75,7 @@ pub(crate) struct Functional {
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
     pub(crate) inner: spec::HistogramSpec,
+    terms: spec::Terms,
     loss: Arc<dyn loss::Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -124,18 +124,8 @@ impl Kind for HistogramSpec {
 
     /// Every record has a nearest cell, so rows need no bound, and targets are always clipped.
     fn rules(&self, _: bool) -> Rules {
-        let (unit, weighting) = self.inner.records();
-        let bounds = RowBounds {
-            rows: RowDomain::Ball(f64::MAX),
-            targets: self.loss.targets(),
-            on_violation: OnViolation::Clip,
-        };
-        Rules {
-            bounds,
-            intercept: self.intercept,
-            unit,
-            weighting,
-        }
+        let (rows, targets) = (RowDomain::Ball(f64::MAX), self.loss.targets());
+        Rules::new(rows, targets, self.intercept, &self.terms, true)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Histogram> {
@@ -175,11 +165,12 @@ impl HistogramSpec {
         let axis = |(columns, levels)| Axis { columns, levels };
         let axes = axes.into_iter().map(axis).collect();
         let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
-        let terms = &terms.inner;
+        let terms = terms.inner;
         let inner = spec::HistogramSpec::new(grid, budget.inner, terms.neighbors);
         let inner = inner.map_err(to_python)?;
         Ok(Self {
             inner: inner.of_records(terms.unit, terms.weighting),
+            terms,
             loss: Arc::clone(&loss.inner),
             l2_strength,
             intercept,

@@ -1,6 +1,6 @@
 //! Building blocks for other libraries and for tests: samplers and solvers. Not private by themselves.
 
-use dpci_core::design::{Design, RowBounds};
+use dpci_core::design::Design;
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
@@ -21,7 +21,7 @@ use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::names::Named;
 use crate::parts::{Rules, Source};
-use crate::records::{Records, on_violation};
+use crate::records::{Records, row_bounds};
 use crate::rows::Rows;
 use crate::task;
 use crate::terms::Terms;
@@ -69,18 +69,15 @@ pub(crate) fn draw_noise(
 
 /// The law of this name, and how many numbers a draw has.
 pub(crate) fn law_of(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
+    if let "symmetric_gaussian" | "matrix_laplace" = name {
+        check_matrix_dim(dim)?;
+    }
     Ok(match name {
         "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
         "laplace" => (Laplace::new(dim, scale)?.into(), dim),
         "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
-        "symmetric_gaussian" => {
-            check_matrix_dim(dim)?;
-            (SymmetricGaussian::new(dim, scale)?.into(), dim * dim)
-        }
-        "matrix_laplace" => {
-            check_matrix_dim(dim)?;
-            (MatrixLaplace::new(dim, 1.0 / scale)?.into(), dim * dim)
-        }
+        "symmetric_gaussian" => (SymmetricGaussian::new(dim, scale)?.into(), dim * dim),
+        "matrix_laplace" => (MatrixLaplace::new(dim, 1.0 / scale)?.into(), dim * dim),
         _ => {
             return Err(Error::Unsupported(format!(
                 "name must be that of a law, got {name:?}"
@@ -90,7 +87,7 @@ pub(crate) fn law_of(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usiz
 }
 
 /// λ of an objective that need not be private.
-pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
+fn check_l2_strength(value: f64) -> Result<f64> {
     let legal = value > 0.0 && value.is_finite();
     legal.then_some(value).ok_or(Error::OutOfRange {
         name: "l2_strength",
@@ -146,7 +143,7 @@ pub(crate) fn minimize_erm(
         max_iterations,
         radius,
     };
-    let minimum = records.run(py, rules, n_threads, |read, exec| {
+    let minimum = records.run(py, rules, n_threads, None, |read, exec| {
         let mut objective = objective(read.records(), loss, l2_strength, exec)?;
         objective.linear_term = linear_term;
         if let Some(weighting) = weighting {
@@ -184,7 +181,7 @@ pub(crate) fn erm_value_and_gradient(
 ) -> PyResult<(f64, Vector)> {
     let (params, loss) = (params.as_slice()?, loss.get());
     let rules = Rules::unbounded(loss, intercept, None);
-    let evaluation = records.run(py, rules, n_threads, |read, exec| {
+    let evaluation = records.run(py, rules, n_threads, None, |read, exec| {
         objective(read.records(), loss, l2_strength, exec)?.evaluate(params, HessianRows::None)
     })?;
     Ok((evaluation.value, Vector(evaluation.gradient)))
@@ -206,7 +203,7 @@ pub(crate) fn hessian_and_gradient_cov(
     let dim = params.len();
     check_matrix_dim(dim).map_err(to_python)?;
     let rules = Rules::unbounded(loss, intercept, None);
-    let moments = records.run(py, rules, n_threads, |read, exec| {
+    let moments = records.run(py, rules, n_threads, None, |read, exec| {
         let records = read.records();
         let n = records.n_records() as f64;
         let moments = data_moments(records, &*loss.inner, params, n, exec)?;
@@ -233,11 +230,7 @@ pub(crate) fn checked_rows(
 ) -> PyResult<Matrix> {
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
-    let bounds = RowBounds {
-        rows: row_norm.domain(),
-        targets: Targets::Signs,
-        on_violation: on_violation(clip),
-    };
+    let bounds = row_bounds(row_norm.domain(), Targets::Signs, clip);
     let (rows, n, dim) = task::run_over(py, &data, n_threads, |exec| {
         let design = Design::new(data.rows(), data.targets(), intercept, &bounds, exec)?;
         let (n, dim) = (design.n_rows(), design.n_params());

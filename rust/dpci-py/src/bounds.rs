@@ -15,6 +15,10 @@ use crate::terms::{Terms, unit_of};
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct BoundsSpec {
     inner: spec::BoundsSpec,
+    #[pyo3(get)]
+    share: f64,
+    #[pyo3(get)]
+    steps: Vec<Step>,
 }
 
 #[pymethods]
@@ -33,19 +37,12 @@ impl BoundsSpec {
         let columns = columns.into_iter().map(column).collect();
         let (n_samples, unit) = (terms.inner.n_samples, terms.inner.unit);
         let inner = spec::BoundsSpec::new(columns, n_samples, budget.inner, unit);
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            share: inner.share(),
+            steps: inner.steps().map(Step::from).collect(),
+            inner,
         })
-    }
-
-    #[getter]
-    fn share(&self) -> f64 {
-        self.inner.share()
-    }
-
-    #[getter]
-    fn steps(&self) -> Vec<Step> {
-        self.inner.steps().map(Step::from).collect()
     }
 }
 
@@ -53,6 +50,10 @@ impl BoundsSpec {
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct LevelsSpec {
     inner: spec::LevelsSpec,
+    #[pyo3(get)]
+    half_count: f64,
+    #[pyo3(get)]
+    steps: Vec<Step>,
 }
 
 #[pymethods]
@@ -62,19 +63,12 @@ impl LevelsSpec {
     fn new(terms: &Terms, n_columns: usize, budget: &Budget) -> PyResult<Self> {
         let (unit, neighbors) = (terms.inner.unit, terms.inner.neighbors);
         let inner = spec::LevelsSpec::new(n_columns, budget.inner, unit, neighbors);
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            half_count: inner.half_count(),
+            steps: vec![Step::from(inner.step())],
+            inner,
         })
-    }
-
-    #[getter]
-    fn half_count(&self) -> f64 {
-        self.inner.half_count()
-    }
-
-    #[getter]
-    fn steps(&self) -> Vec<Step> {
-        vec![Step::from(self.inner.step())]
     }
 }
 

@@ -41,6 +41,7 @@ impl Budget {
 
 /// One step of a release.
 #[pyclass(frozen, get_all, module = "dpci._core")]
+#[derive(Clone)]
 pub(crate) struct Step {
     #[pyo3(name = "step")]
     query: &'static str,

@@ -26,18 +26,11 @@ pub(crate) fn error_components(
     contrast: Table<'_>,
 ) -> PyResult<(Vector, Vector)> {
     let (dim, width) = (hessian.shape()[0], contrast.shape()[1]);
-    let (hessian, gradient_cov, contrast) = (
-        hessian.as_slice()?,
-        gradient_cov.as_slice()?,
-        contrast.as_slice()?,
-    );
-    let mechanism = mechanism.0;
+    let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
+    let (mut contrasts, mechanism) = (contrast.as_slice()?.chunks(width.max(1)), mechanism.0);
     let parts: Result<Vec<(f64, f64)>> = py.detach(|| {
         let law = core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism)?;
-        contrast
-            .chunks(width.max(1))
-            .map(|c| law.components(c))
-            .collect()
+        contrasts.by_ref().map(|c| law.components(c)).collect()
     });
     let (v, a): (Vec<f64>, Vec<f64>) = parts.map_err(to_python)?.into_iter().unzip();
     Ok((Vector(v), Vector(a)))
@@ -78,7 +71,7 @@ impl NoisyMatrices<'_> {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&core::NoisyMatrices<'_>, &MatrixDraws) -> Result<T> + Send,
+        work: impl FnOnce(core::NoisyMatrices<'_>, MatrixDraws) -> Result<T> + Send,
     ) -> PyResult<T> {
         let dim = self.hessian.shape()[0];
         let blocks = blocks_of(self.rows.as_ref());
@@ -112,7 +105,7 @@ impl NoisyMatrices<'_> {
             levels: levels.as_ref(),
         };
         let (hessian, gradient_cov) = (matrices.hessian_noise, matrices.gradient_cov_noise);
-        py.detach(|| work(&matrices, &MatrixDraws::new(dim, hessian, gradient_cov)?))
+        py.detach(|| work(matrices, MatrixDraws::new(dim, hessian, gradient_cov)?))
             .map_err(to_python)
     }
 }
@@ -123,7 +116,8 @@ pub(crate) fn estimated_matrices(
     py: Python<'_>,
     matrices: NoisyMatrices<'_>,
 ) -> PyResult<(Matrix, Matrix)> {
-    let [hessian, gradient_cov] = matrices.with(py, |matrices, draws| matrices.estimated(draws))?;
+    let [hessian, gradient_cov] =
+        matrices.with(py, |matrices, draws| matrices.estimated(&draws))?;
     Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }
 
@@ -176,8 +170,10 @@ impl ErrorLaw {
     /// Counts the noise in the matrices.
     #[staticmethod]
     fn noise_aware(py: Python<'_>, matrices: NoisyMatrices<'_>) -> PyResult<Self> {
-        let law = matrices.with(py, core::ErrorLaw::noise_aware)?;
-        Ok(law.into())
+        let law = matrices.with(py, |given, draws| {
+            core::ErrorLaw::noise_aware(&given, &draws)
+        });
+        law.map(Self::from)
     }
 }
 

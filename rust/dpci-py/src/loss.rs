@@ -18,6 +18,10 @@ use crate::values::{Floats, Vector};
 
 /// A loss with its public bounds; immutable.
 #[pyclass(frozen, module = "dpci._core")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts, as of the core's losses"
+)]
 pub(crate) struct Loss {
     pub(crate) inner: Arc<dyn core::Loss>,
     #[pyo3(get)]

@@ -267,21 +267,16 @@ impl Kind for NewtonSpec {
             &mut core::Sealing(g)
         ))?;
         let (perturbed, dim) = (found.perturbed.as_ref(), spec.n_params());
+        let (law, _) = spec.step_noise(&found.steps, &found.seals, &found.weights)?;
+        let numbers = |at: &spec::NormBounds| [at.gradient, at.hessian, at.stretch];
         Ok(NewtonFit {
             params: Vector(found.mapped_params()),
             map: Matrix::square(found.map()),
             radii: Vector(found.radii),
-            bounds: found
-                .bounds
-                .iter()
-                .map(|at| [at.gradient, at.hessian, at.stretch])
-                .collect(),
+            bounds: found.bounds.iter().map(numbers).collect(),
             starts: found.starts,
             gradients: found.gradients,
-            noise_scale: spec
-                .step_noise(&found.steps, &found.seals, &found.weights)?
-                .0
-                .scale(),
+            noise_scale: law.scale(),
             weights: found.weights,
             centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
             ridge: perturbed.map_or(0.0, |found| found.l2_strength),

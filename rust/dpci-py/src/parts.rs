@@ -12,11 +12,10 @@ use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Records as Held, on_violation};
+use crate::records::{Records as Held, row_bounds};
 use crate::rows::Rows as Domain;
 use crate::task;
 use crate::terms::unit_of;
@@ -26,6 +25,11 @@ use crate::values::{Floats, Vector};
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Request {
     inner: core::KeyedRequest,
+    #[pyo3(get)]
+    name: String,
+    #[pyo3(get)]
+    point: Vector,
+    #[pyo3(get)]
     key: [u8; 32],
 }
 
@@ -37,33 +41,22 @@ impl Request {
         Ok(Self::keyed(request, key))
     }
 
-    #[getter]
-    fn name(&self) -> String {
-        self.inner.request.name().into_owned()
-    }
-
-    #[getter]
-    fn point(&self) -> Vector {
-        Vector(self.inner.request.point())
-    }
-
-    #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.key)
-    }
-
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (String, Vector, Bound<'py, PyBytes>) {
-        (self.name(), self.point(), self.key(py))
+    fn __getnewargs__(&self) -> (&str, Vector, [u8; 32]) {
+        (&self.name, self.point.clone(), self.key)
     }
 }
 
 impl Request {
     fn keyed(request: core::Request, key: [u8; 32]) -> Self {
-        let inner = core::KeyedRequest {
-            request,
-            key: core::FingerprintKey::new(key),
-        };
-        Self { inner, key }
+        Self {
+            name: request.name().into_owned(),
+            point: Vector(request.point()),
+            inner: core::KeyedRequest {
+                request,
+                key: core::FingerprintKey::new(key),
+            },
+            key,
+        }
     }
 }
 
@@ -154,20 +147,14 @@ pub(crate) fn part_sums(
         (weights, _) => return Err(alone("weights", "weight_bound", weights.is_some())),
     };
     let (request, loss) = (request.get(), loss.get());
-    let bounds = RowBounds {
-        rows: row_norm.domain(),
-        targets: loss.inner.targets(),
-        on_violation: on_violation(clip),
-    };
+    let bounds = row_bounds(row_norm.domain(), loss.inner.targets(), clip);
     // Newton steps alone move rows, and they continue a loss that has no bounds, wherever the rows are.
     let continued = match request.inner.request {
         core::Request::Moved { .. } => Continued::new(&loss.inner),
         _ => None,
     };
-    let counted: &dyn CoreLoss = match &continued {
-        Some(continued) => continued,
-        None => &*loss.inner,
-    };
+    let counted = continued.as_ref().map(|loss| loss as &dyn CoreLoss);
+    let counted = counted.unwrap_or(&*loss.inner);
     let inner = task::run_over(py, &data, n_threads, |exec| {
         core::part_sums(
             &request.inner,
@@ -212,13 +199,8 @@ impl Rules {
         terms: &Terms,
         clip: bool,
     ) -> Self {
-        let bounds = RowBounds {
-            rows,
-            targets,
-            on_violation: on_violation(clip),
-        };
         Self {
-            bounds,
+            bounds: row_bounds(rows, targets, clip),
             intercept,
             unit: terms.unit,
             weighting: terms.weighting,
@@ -263,13 +245,11 @@ impl<'a> Read<'a> {
     pub(crate) fn design(self) -> Result<Design<'a>> {
         match self {
             Self::Held(design) => Ok(*design),
-            Self::Summed(_) => Err(in_parts()),
+            Self::Summed(_) => Err(Error::Unsupported(
+                "rows must be in memory for this function, got rows in parts".into(),
+            )),
         }
     }
-}
-
-fn in_parts() -> Error {
-    Error::Unsupported("rows must be in memory for this function, got rows in parts".into())
 }
 
 /// Records as Python has them: in memory, or in parts.
@@ -289,50 +269,35 @@ pub(crate) struct Described {
 }
 
 impl Source<'_> {
-    /// As [`Self::run`], for rows in memory; `progress` is called with 1 whenever the work tells of a step.
-    pub(crate) fn run_telling<T: Send>(
-        &self,
-        py: Python<'_>,
-        rules: &Rules,
-        n_threads: Option<usize>,
-        progress: Py<PyAny>,
-        work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        let Self::Memory(records) = self else {
-            return Err(to_python(in_parts()));
-        };
-        let arrays = records.get().arrays(py)?;
-        let data = arrays.data()?;
-        task::run_asking(
-            py,
-            |cancel, ask| {
-                // An exception of the caller's sets the flag of cancellation, which the next step sees.
-                let tell = || drop(ask(()));
-                let exec = Executor::new(n_threads, data.elements(), cancel)?.telling(&tell);
-                work(Read::held(data.design(rules, &exec)?), &exec)
-            },
-            |py, ()| progress.call1(py, (1,)).map(drop),
-        )
-    }
-
-    /// Runs `work` on the records, checked by these rules.
+    /// Runs `work` on the records, checked by these rules. `progress` is called, on the calling thread, with 1 for each step of which work
+    /// on rows in memory tells. It gets nothing of the data.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
         rules: Rules,
         n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
         work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
-        match self {
-            Self::Memory(records) => {
-                let arrays = records.get().arrays(py)?;
-                let data = arrays.data()?;
-                task::run_over(py, &data, n_threads, |exec| {
-                    work(Read::held(data.design(&rules, exec)?), exec)
-                })
-            }
-            Self::Parts(parts) => parts.run(py, rules, work),
-        }
+        let records = match self {
+            Self::Memory(records) => records.get(),
+            Self::Parts(parts) => return parts.run(py, rules, work),
+        };
+        let arrays = records.arrays(py)?;
+        let data = arrays.data()?;
+        let work = |exec: &Executor<'_>| work(Read::held(data.design(&rules, exec)?), exec);
+        let Some(progress) = progress else {
+            return task::run_over(py, &data, n_threads, work);
+        };
+        task::run_asking(
+            py,
+            |cancel, ask| {
+                // An exception of the caller's sets the flag of cancellation, which the next step sees.
+                let tell = || drop(ask(()));
+                work(&Executor::new(n_threads, data.elements(), cancel)?.telling(&tell))
+            },
+            |py, ()| progress.call1(py, (1,)).map(drop),
+        )
     }
 }
 

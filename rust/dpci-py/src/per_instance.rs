@@ -30,6 +30,12 @@ use crate::values::{Floats, Matrix, Table, Vector};
 pub(crate) struct ReportSpec {
     pub(crate) inner: spec::ReportSpec,
     fit: Spec,
+    /// Steps of the coefficients and, where they are released, the gradient and the Hessian.
+    #[pyo3(get)]
+    steps: Vec<Step>,
+    /// How the coefficients are sealed. The seals of the derivatives cost the same, and the released coefficients decide them.
+    #[pyo3(get)]
+    seal: Seal,
 }
 
 #[pymethods]
@@ -47,18 +53,12 @@ impl ReportSpec {
         let inner =
             spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
-        let fit = Spec::from(inner.fit().clone());
-        Ok(Self { inner, fit })
-    }
-
-    /// Steps of the coefficients and, where they are released, the gradient and the Hessian.
-    fn steps(&self) -> Vec<Step> {
-        steps(&self.inner.steps())
-    }
-
-    /// How the coefficients are sealed. The seals of the derivatives cost the same, and the released coefficients decide them.
-    fn seal(&self) -> Vec<Seal> {
-        seals(&[*self.inner.fit().seal()])
+        Ok(Self {
+            fit: Spec::from(inner.fit().clone()),
+            steps: steps(&inner.steps()),
+            seal: Seal::from(inner.fit().seal()),
+            inner,
+        })
     }
 }
 
@@ -170,7 +170,7 @@ impl RecordBounds {
         records: Source<'_>,
         n_threads: Option<usize>,
     ) -> PyResult<(Vector, Vector, Vector)> {
-        let found = records.run(py, self.rules.clone(), n_threads, |read, exec| {
+        let found = records.run(py, self.rules.clone(), n_threads, None, |read, exec| {
             self.inner.evaluate(&read.design()?, exec)
         })?;
         let [params, gradient, hessian] = [found.params, found.gradient, found.hessian].map(Vector);

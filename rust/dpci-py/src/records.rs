@@ -7,6 +7,7 @@ use dpci_core::design::{
     Rows,
 };
 use dpci_core::exec::Executor;
+use dpci_core::loss::Targets;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
@@ -173,12 +174,17 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     })
 }
 
-/// Treatment of rows and targets outside their bounds.
-pub(crate) fn on_violation(clip: bool) -> OnViolation {
-    if clip {
+/// Bounds of rows and targets, to which those outside are clipped, or else refused.
+pub(crate) fn row_bounds(rows: RowDomain, targets: Targets, clip: bool) -> RowBounds {
+    let on_violation = if clip {
         OnViolation::Clip
     } else {
         OnViolation::Error
+    };
+    RowBounds {
+        rows,
+        targets,
+        on_violation,
     }
 }
 
@@ -238,11 +244,7 @@ impl Records {
                 .unwrap_or(RowDomain::Ball(norm)),
             blocks @ RowDomain::Blocks(_) => blocks,
         };
-        let bounds = RowBounds {
-            rows,
-            targets: loss.inner.targets(),
-            on_violation: on_violation(clip),
-        };
+        let bounds = row_bounds(rows, loss.inner.targets(), clip);
         let (checked, coded) = task::run_over(py, &data, n_threads, |exec| {
             let coded = data.rows().recognised(&bounds.rows, exec)?;
             let rows = coded.as_ref().map(|coded| Rows::Coded(coded.borrowed()));

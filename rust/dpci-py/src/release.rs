@@ -79,11 +79,8 @@ pub(crate) fn release<'py>(
     of_kind!(&spec, |kind| {
         let rules = kind.rules(clip);
         let work = |read: Read<'_>, exec: &Executor<'_>| kind.release(read, seed, exec);
-        let values = match progress {
-            None => records.run(py, rules, n_threads, work),
-            Some(progress) => records.run_telling(py, &rules, n_threads, progress, work),
-        };
-        values?.into_bound_py_any(py)
+        let values = records.run(py, rules, n_threads, progress, work)?;
+        values.into_bound_py_any(py)
     })
 }
 

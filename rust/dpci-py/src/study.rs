@@ -47,7 +47,7 @@ impl Study {
         })?;
         let rules = of_kind!(first, |kind| kind.rules(clip));
         let all = specs.iter().map(core_of).collect::<PyResult<Vec<_>>>()?;
-        let inner = records.run(py, rules, n_threads, |read, exec| {
+        let inner = records.run(py, rules, n_threads, None, |read, exec| {
             core::Study::new(&read.design()?, &all, exec)
         })?;
         let n_ways = all.len();

@@ -5,7 +5,7 @@ use dpci_core::spec;
 use dpci_core::unit::{Unit, Weighting};
 use pyo3::prelude::*;
 
-use crate::errors::{InvalidInput, to_python};
+use crate::errors::to_python;
 use crate::names::Named;
 
 /// How many records there are, in what neighbouring data sets differ, whose the rows are and how much they weigh.
@@ -17,22 +17,16 @@ pub(crate) struct Terms {
 #[pymethods]
 impl Terms {
     #[new]
-    #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weights=None))]
     fn new(
         n_samples: usize,
         neighbors: Named<Neighbors>,
         persons: bool,
         max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
+        weights: Option<(f64, Option<f64>)>,
     ) -> PyResult<Self> {
-        if weight_bound.is_none() && weight_total.is_some() {
-            return Err(InvalidInput::new_err(
-                "weight_bound must be given with weight_total, got weight_bound=None",
-            ));
-        }
-        let total = weight_total.unwrap_or(n_samples as f64);
-        let weighting = weight_bound.map(|bound| Weighting::new(bound, total));
+        let weighting =
+            weights.map(|(bound, total)| Weighting::new(bound, total.unwrap_or(n_samples as f64)));
         let inner = spec::Terms {
             n_samples,
             neighbors: neighbors.0,
