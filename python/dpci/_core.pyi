@@ -18,6 +18,9 @@ _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | CodedRows
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
+_Column: TypeAlias = tuple[int, tuple[float, float] | None, bool]
+"""A number, the public range or None, and whether 0 stands apart."""
+_Counts: TypeAlias = tuple[list[int], list[int]]
 _Values_co = TypeVar("_Values_co", covariant=True)
 
 __version__: str
@@ -128,7 +131,6 @@ class FitDict(_Released):
     gradient_cov: _F64 | None
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
-    """1/rate of a Laplace law, or the standard deviation of the Gaussian one."""
     noise_spectral_radius: float
     projection: str
     """"floor", "cautious" or "noise_aware": which one was used ("none" without moments)."""
@@ -528,12 +530,7 @@ def hessian_and_gradient_cov(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def checked_rows(
-    records: Records,
-    *,
-    row_norm: RowDomain | float,
-    clip: bool,
-    intercept: float | None,
-    n_threads: int | None,
+    records: Records, *, row_norm: RowDomain | float, clip: bool, intercept: float | None, n_threads: int | None
 ) -> _F64:
     """(n, k): the rows as a fit uses them. y of -1 and 1."""
 
@@ -676,11 +673,7 @@ class BoundsSpec:
     """Public points for each column, and the law that chooses bounds among them, validated; holds no data."""
 
     def __new__(
-        cls,
-        terms: Terms,
-        *,
-        columns: list[tuple[tuple[float, float] | None, bool]],
-        budget: Budget,
+        cls, terms: Terms, *, columns: list[tuple[tuple[float, float] | None, bool]], budget: Budget
     ) -> BoundsSpec:
         """Columns: the public range of each, or None, and whether 0 stands apart."""
 
@@ -690,8 +683,7 @@ class BoundsSpec:
 
 def release_bounds(
     spec: BoundsSpec,
-    records: Records
-    | Callable[[list[tuple[int, tuple[float, float] | None, bool]]], list[tuple[list[int], list[int]]]],
+    records: Records | Callable[[list[_Column]], list[_Counts]],
     *,
     n_threads: int | None,
     seed: int | None,
@@ -712,25 +704,17 @@ class LevelsSpec:
     steps: list[Step]
 
 def count_cells(
-    columns: list[tuple[int, tuple[float, float] | None, bool]],
-    records: Records,
-    *,
-    max_rows: int | None,
-    n_threads: int | None,
-) -> list[tuple[list[int], list[int]]]:
-    """Values of each column (its number, its range, whether 0 stands apart) at its public points, and between them."""
-
-def release_levels_parts(spec: LevelsSpec, counts: list[list[int]], *, seed: int | None) -> list[list[bool]]:
-    """Whether each level of each column is kept, of those that so many rows have."""
+    columns: list[_Column], records: Records, *, max_rows: int | None, n_threads: int | None
+) -> list[_Counts]:
+    """Values of each column at its public points, and between them."""
 
 def release_levels(
-    spec: LevelsSpec,
-    records: Records,
-    *,
-    n_threads: int | None,
-    seed: int | None,
+    spec: LevelsSpec, records: Records | list[list[int]], *, n_threads: int | None, seed: int | None
 ) -> list[list[int]]:
-    """Release levels of the columns of dense rows, increasing whole numbers; what is not at least 0 is none."""
+    """Release levels of the columns of dense rows, increasing whole numbers; what is not at least 0 is none.
+
+    Of rows in parts: the number of rows that have each level, from 0, in each column.
+    """
 
 @final
 class HistogramSpec(_Kind[HistogramDict]):
@@ -996,14 +980,7 @@ def release(
     ``progress`` is called with 1 after each model that a tuning compares.
     """
 
-def simulate(
-    spec: _Kind[Any],
-    records: Records,
-    *,
-    n_runs: int,
-    seed: int,
-    n_threads: int | None,
-) -> _F64:
+def simulate(spec: _Kind[Any], records: Records, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
     """One release a row. Not private.
 
     A fit: params, then the lower triangles of both noisy matrices, before projection. A report: params, then, where

@@ -303,7 +303,6 @@ def test_one_place_releases():
         "fit_many": {"dpci.model.fit_many"},
         "release_bounds": {"dpci.described.bounds"},
         "release_levels": {"dpci.described.bounds"},
-        "release_levels_parts": {"dpci.described.bounds"},
     }
     # Other files name these two as types.
     for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():

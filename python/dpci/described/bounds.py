@@ -81,9 +81,9 @@ class BoundsStage:
         if specs.levels is not None:
             labels, counts = count_levels(gaps)
             other = None if seed is None else seed ^ _OF_LEVELS
-            kept = _core.release_levels_parts(specs.levels, counts, seed=other)
+            kept = _core.release_levels(specs.levels, counts, n_threads=None, seed=other)
             for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
-                levels[column.name] = [name for name, is_kept in zip(names, listed, strict=True) if is_kept]
+                levels[column.name] = [names[level] for level in listed]
         return self._completed(bounds, levels, private=seed is None)
 
     def _completed(

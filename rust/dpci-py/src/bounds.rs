@@ -157,41 +157,43 @@ fn pair(bounds: Option<[f64; 2]>) -> Option<(f64, f64)> {
     bounds.map(Into::into)
 }
 
+/// Rows in memory, or the numbers of rows of each level of each column.
+#[derive(FromPyObject)]
+pub(crate) enum Levelled<'py> {
+    Memory(Bound<'py, Records>),
+    Counts(Vec<Vec<u64>>),
+}
+
 #[pyfunction]
 #[pyo3(signature = (spec, records, *, n_threads, seed))]
 pub(crate) fn release_levels(
     py: Python<'_>,
     spec: &Bound<'_, LevelsSpec>,
-    records: &Bound<'_, Records>,
+    records: Levelled<'_>,
     n_threads: Option<usize>,
     seed: Option<u64>,
 ) -> PyResult<Vec<Vec<u64>>> {
     let spec = &spec.get().inner;
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    task::run_over(py, &data, n_threads, |exec| {
-        let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
-        let persons = persons.as_ref();
-        with_noise!(seed, 0, |g| core::release_levels(
-            spec, &rows, persons, exec, g
-        ))
-    })
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, counts, *, seed))]
-pub(crate) fn release_levels_parts(
-    py: Python<'_>,
-    spec: &Bound<'_, LevelsSpec>,
-    counts: Vec<Vec<u64>>,
-    seed: Option<u64>,
-) -> PyResult<Vec<Vec<bool>>> {
-    let spec = &spec.get().inner;
-    task::run(py, |cancel| {
-        let exec = Executor::sequential(cancel);
-        with_noise!(seed, 0, |g| counts
-            .iter()
-            .map(|each| core::release_kept(spec, each, &exec, g))
-            .collect())
-    })
+    match records {
+        Levelled::Memory(records) => {
+            let arrays = records.get().arrays(py)?;
+            let data = arrays.data()?;
+            task::run_over(py, &data, n_threads, |exec| {
+                let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
+                let persons = persons.as_ref();
+                with_noise!(seed, 0, |g| core::release_levels(
+                    spec, &rows, persons, exec, g
+                ))
+            })
+        }
+        Levelled::Counts(counts) => task::run(py, |cancel| {
+            let exec = Executor::sequential(cancel);
+            let kept = |kept: Vec<bool>| (0..).zip(kept).filter(|(_, kept)| *kept);
+            with_noise!(seed, 0, |g| counts
+                .iter()
+                .map(|each| core::release_kept(spec, each, &exec, g))
+                .map(|found| Ok(kept(found?).map(|(level, _)| level).collect()))
+                .collect())
+        }),
+    }
 }
