@@ -21,6 +21,7 @@ _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | CodedRow
 _Column: TypeAlias = tuple[int, tuple[float, float] | None, bool]
 """A number, the public range or None, and whether 0 stands apart."""
 _Counts: TypeAlias = tuple[list[int], list[int]]
+_Counting: TypeAlias = Callable[[list[_Column]], list[_Counts]]
 _Values_co = TypeVar("_Values_co", covariant=True)
 
 __version__: str
@@ -489,10 +490,7 @@ def monte_carlo_interval(
 
 # Building blocks; not private by themselves.
 def draw_noise(law: str, *, n: int, dim: int, scale: float, seed: int) -> _F64:
-    """Draws, one a row, of a law of vectors or of symmetric matrices.
-
-    scale: 1/rate, or a standard deviation; of matrices in isometric coordinates.
-    """
+    """Draws, one a row, of a law of vectors or symmetric matrices; scale: 1/rate, or a std_dev, isometric for these."""
 
 def minimize_erm(
     records: Records | DescribedParts,
@@ -536,7 +534,6 @@ def checked_rows(
 
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
-# Baselines.
 @type_check_only
 class BaselineDict(_Released):
     params: _F64
@@ -682,11 +679,7 @@ class BoundsSpec:
     steps: list[Step]
 
 def release_bounds(
-    spec: BoundsSpec,
-    records: Records | Callable[[list[_Column]], list[_Counts]],
-    *,
-    n_threads: int | None,
-    seed: int | None,
+    spec: BoundsSpec, records: Records | _Counting, *, n_threads: int | None, seed: int | None
 ) -> list[tuple[float, float] | None]:
     """Release bounds of the columns of dense rows, of which nothing is assumed; None where they are degenerate.
 
