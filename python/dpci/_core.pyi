@@ -438,7 +438,7 @@ class NoisyMatrices(TypedDict):
     is_likelihood: bool
     may_be_flat: bool
     rows: RowDomain | None
-    """Those with the intercept, for noise in their shape and for level totals of this scale."""
+    """Rows with the intercept, for noise in their shape and for level totals of this scale."""
     gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None
     """Parameters, bounds on slope and curvature, rows without the intercept, and the intercept."""
     levels_scale: float | None

@@ -52,7 +52,7 @@ pub(crate) struct NoisyMatrices<'py> {
     gradient_cov_noise: (String, f64),
     is_likelihood: bool,
     may_be_flat: bool,
-    /// Those with the intercept, for noise in their shape.
+    /// Rows with the intercept, for noise in their shape.
     rows: Option<PyRef<'py, RowDomain>>,
     gradients: Option<BoundsOfGradients<'py>>,
     levels_scale: Option<f64>,
