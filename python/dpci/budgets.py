@@ -4,9 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 from dpci import _core
+from dpci.base.codec import Form
 from dpci.base.tables import format_bound
 from dpci.base.validation import (
     broken,
@@ -243,11 +244,31 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
     raise broken("notion", "'pure', 'zcdp' or 'approx'", notion)
 
 
-def gaussian_budget_from(notion: str, parameters: object) -> GaussianBudget:
-    """Rebuild a budget of a release whose noise may be Gaussian."""
+def saved_budget(budget: GaussianBudget) -> dict[str, Any]:
+    """Return a budget as a file holds it."""
+    return {"notion": budget.notion, **budget.parameters()}
+
+
+def read_budget(name: str, value: object) -> Budget:
+    """Return the budget of a file."""
+    return budget_from_parameters(*_notion(name, value))
+
+
+def _read_gaussian(name: str, value: object) -> GaussianBudget:
+    notion, parameters = _notion(name, value)
     if notion == GDP.notion:
         return GDP(**_checked(notion, parameters, ("mu",)))
     return budget_from_parameters(notion, parameters)
+
+
+def _notion(name: str, value: object) -> tuple[str, dict[str, Any]]:
+    if not isinstance(value, dict) or "notion" not in value:
+        raise broken(name, "an object with a notion and its parameters", value)
+    return value["notion"], {key: number for key, number in value.items() if key != "notion"}
+
+
+SavedBudget: TypeAlias = Annotated[Budget, Form(saved_budget, read_budget)]
+SavedGaussianBudget: TypeAlias = Annotated[GaussianBudget, Form(saved_budget, _read_gaussian)]
 
 
 def _checked(notion: str, parameters: object, names: tuple[str, ...]) -> dict[str, float]:

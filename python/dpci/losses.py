@@ -3,14 +3,15 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.base.validation import broken, check_flag, check_not_negative, check_positive, check_reals
+from dpci.base.codec import Rule, check_interval
+from dpci.base.validation import broken, check_choice, check_flag, check_not_negative, check_positive, check_reals
 from dpci.errors import InvalidInput
 
 __all__ = [
@@ -429,3 +430,38 @@ def describe(loss: Mapping[str, Any]) -> str:
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
+
+
+def _check_saved(name: str, value: object) -> dict[str, Any]:
+    """Return the declaration of a loss."""
+    if not isinstance(value, dict):
+        raise broken(name, "an object", value)
+    for key, rule in _LOSS_RULES.items():
+        if key not in value:
+            raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")
+        rule(f"{name}.{key}", value[key])
+    for key in PARAMETERS:
+        check_positive(f"{name}.{key}", value.get(key, 1.0))
+    built_in = from_declaration(value)
+    if built_in is not None and value != declaration(built_in, built_in.to_core()):
+        raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
+    return value
+
+
+def _optional(rule: Rule) -> Rule:
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+_LOSS_RULES: dict[str, Rule] = {
+    "name": lambda name, value: check_choice(name, value, NAMES),
+    "slope_bound": _optional(check_positive),
+    "curvature_bound": _optional(check_positive),
+    "predictor_bound": _optional(check_positive),
+    "strong_convexity": check_not_negative,
+    "one_signed": check_flag,
+    "target_bounds": _optional(check_interval),
+}
+
+
+SavedLoss: TypeAlias = Annotated[dict[str, Any], _check_saved]
+"""Declaration of a loss: name, parameter and public bounds."""

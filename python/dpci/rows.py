@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpci import _core
+from dpci.base.codec import Form, has_fields
 from dpci.base.validation import broken, check_count, check_positive
 from dpci.errors import InvalidInput
 
@@ -296,3 +297,16 @@ def _columns_text(columns: tuple[int, ...]) -> str:
     first, last = columns[0], columns[-1]
     consecutive = last - first == len(columns) - 1
     return f"range({first}, {last + 1})" if consecutive else f"[{', '.join(map(str, columns))}]"
+
+
+def _saved_rows(rows: RowDomain) -> dict[str, Any]:
+    return {"norm": rows.norm} if isinstance(rows, Ball) else rows.to_dict()
+
+
+def _read_saved_rows(name: str, value: object) -> RowDomain:
+    if isinstance(value, dict) and "norm" in value:
+        return Ball(has_fields(name, value, "norm")["norm"])
+    return Blocks.from_dict(value)
+
+
+SavedRows: TypeAlias = Annotated[RowDomain, Form(_saved_rows, _read_saved_rows)]

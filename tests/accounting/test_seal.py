@@ -11,7 +11,7 @@ import dpci
 from dpci import _core
 from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw
+from dpci.inference.intervals import ErrorLaw
 from support import per_instance, seal
 from support.core import specified
 from support.fits import N, make_rows

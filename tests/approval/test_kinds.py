@@ -19,8 +19,8 @@ from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
 from dpci.released.model import record_of
-from dpci.released.record import saved_table
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from dpci.schema.table import saved_table
 from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, OF_WAGES, REAL, RELATIONS, TABLE, N, X, Y, made
 
 DOCS = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
-from dpci.report.sections import chance, meaning_of, percent_down, percent_up
+from dpci.report.meaning import chance, meaning_of, percent_down, percent_up
 from dpci.schema import CategoricalColumn, NumericColumn, Schema
 from dpci.schema.columns import ClassTarget
 from support.keywords import assembled

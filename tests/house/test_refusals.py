@@ -215,6 +215,7 @@ SITES = {
         "Schema.from_formula": (1, ()),
         "Schema.from_dict": (1, ()),
         "RawTable.shape": (2, ("table_columns",)),
+        "_read_table": (1, ()),
     },
     "schema/partial": {
         "PartialSchema.__post_init__": (3, ()),

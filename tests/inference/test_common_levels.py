@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.accounting.costs import noise_of
 from dpci.inference.common_levels import COMMON as COMMON_SHARE
 from dpci.inference.common_levels import LEAST_COVERAGE, SHOWN, TELLING, isometric_std_dev
-from dpci.inference.error_law import matrix_noise
 from dpci.released.model import record_of
 from support.keywords import assembled
 
@@ -43,7 +43,7 @@ def said(result):
 def by_hand(result):
     """Standard error of a share, the shares, and what intervals cover at a share, from released and public numbers."""
     record, law, k = record_of(result), result._error_law(), LEVELS + 2
-    deviation = isometric_std_dev(*matrix_noise(record, "hessian"), k)
+    deviation = isometric_std_dev(*noise_of(record.steps, "hessian"), k)
     score = (result.hessian[-1, -1] - STRENGTH) / deviation
     normal = NormalDist()
     curvature = min(0.25, deviation * (score + normal.pdf(score) / normal.cdf(score)))

@@ -11,7 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.validity import FALSE_RATE, greatest_variance, least_curvature, refusal, shorter_probability
 from dpci.losses import Squared
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from support.keywords import assembled
 from support.saved import rewritten
 from support.seal import left_of

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpci
 from dpci import _core, lowlevel
-from dpci.inference.error_law import ErrorLaw
+from dpci.inference.intervals import ErrorLaw
 from support.keywords import assembled
 from support.seal import std_dev
 

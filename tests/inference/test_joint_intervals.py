@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import expit
 
 import dpci
-from dpci.inference.error_law import ErrorLaw
+from dpci.inference.intervals import ErrorLaw
 from dpci.inference.simultaneous import FAILURE_PROBABILITY, order_statistic
 from dpci.inference.targets.prediction import _half_widths
 from support.fits import SETTINGS, make_rows

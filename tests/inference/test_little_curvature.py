@@ -8,9 +8,10 @@ import pytest
 
 import dpci
 from dpci import _core
+from dpci.accounting.costs import noise_of
 from dpci.errors import DpciWarning
 from dpci.inference.curvature import curvature_noise, hidden_parameters, moved_parameters
-from dpci.inference.error_law import error_law, estimated_matrices, matrix_noise
+from dpci.inference.intervals import error_law, estimated_matrices
 from dpci.losses import Huber, HuberHinge, Quantile, SmoothHinge
 from dpci.released.model import record_of
 from support.keywords import assembled
@@ -123,7 +124,7 @@ def test_the_law_of_a_fit_counts_what_noise_can_hide_of_a_rare_column():
     y = np.clip(1.3 * X[:, 0] + 0.05 * rng.normal(size=n), -1.0, 1.0)
     keywords = {"loss": "squared", "radius": 1.0, "rows": 1.0, "l2_strength": 0.04, "seed": 1}
     record = record_of(dpci.fit(X, y, **assembled(budget=dpci.ZCDP(8.0), **keywords)))
-    law, size = matrix_noise(record, "hessian")
+    law, size = noise_of(record.steps, "hessian")
     noise = _core.sealed_std_dev(law, scale=size, dim=3, seal_std_dev=0.0)
     # Two standard deviations below the released curvature; with that the least share of the rows that have the column.
     seen = record.hessian[0, 0] - 0.04 - 2.0 * noise
@@ -132,7 +133,7 @@ def test_the_law_of_a_fit_counts_what_noise_can_hide_of_a_rare_column():
     alike = min(record.slope_bound / least, mean / share)
     possible = mean * (alike - mean) / n
     # No more than the released covariance shows, and two standard deviations of its noise.
-    law, size = matrix_noise(record, "gradient_cov")
+    law, size = noise_of(record.steps, "gradient_cov")
     hidden = 2.0 * _core.sealed_std_dev(law, scale=size, dim=3, seal_std_dev=0.0)
     hessian, gradient_cov = estimated_matrices(record)
     row = np.linalg.inv(hessian)[0]

@@ -11,7 +11,8 @@ from scipy import stats
 
 import dpci
 from dpci import _core
-from dpci.inference.error_law import ErrorLaw, ratio_nodes
+from dpci.inference.intervals import ErrorLaw
+from dpci.inference.quadratic_tail import ratio_nodes
 from support.keywords import assembled
 
 N, D = 3000, 6

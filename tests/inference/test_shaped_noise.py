@@ -9,7 +9,7 @@ import pytest
 import dpci
 from dpci import _core
 from dpci.inference import validity, wald
-from dpci.inference.error_law import shaped_draws
+from dpci.inference.simultaneous import shaped_draws
 from dpci.released.model import record_of
 from dpci.rows import Blocks
 from support.blocks import gauge

@@ -1,18 +1,16 @@
 """Wald tests: tails of quadratic forms against closed forms, Imhof's integral and draws, and the tests themselves."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 import dpci
-from dpci.inference.error_law import mixing_nodes
-from dpci.inference.quadratic_tail import chi2_sum_tail
+from dpci.inference.quadratic_tail import chi2_sum_tail, mixing_nodes
 from dpci.inference.validity import gradient_noise, hessian_noise
 from dpci.inference.wald import statistic_tail
-from dpci.report.summary import noise_note
+from dpci.report import summary
 from support.fits import SETTINGS, make_rows
 from support.keywords import assembled
 
@@ -250,12 +248,13 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert ("The intervals do not account for it." in result.to_html()) == (matrix == "Hessian")
 
 
-def test_noise_over_nothing_is_infinite(rows):
+def test_noise_over_nothing_is_infinite(monkeypatch, rows):
     result = dpci.fit(*rows, **SETTINGS)
     nothing = np.zeros_like(result.cov)
     assert gradient_noise(result._record, result.hessian, nothing) == math.inf
-    shown = SimpleNamespace(record=result._record, moment_noise=math.inf)
-    assert "may be any multiple of their least eigenvalue" in noise_note(shown)
+    monkeypatch.setattr(summary, "moment_noise", lambda *_: math.inf)
+    shown = summary.Numbers(result._record, summary.View())
+    assert "may be any multiple of their least eigenvalue" in summary.noise_note(shown)
 
 
 @pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import dpci
 from dpci.base.codec import checksum
-from dpci.inference.error_law import last_step
+from dpci.released.calibration import last_step
 from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
 

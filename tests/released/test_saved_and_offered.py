@@ -8,7 +8,7 @@ import pytest
 from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, declaration
-from dpci.released import fit_record
+from dpci.released import record as records
 from dpci.unit import Persons, Weights
 from support.core import specified
 
@@ -62,13 +62,13 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_b
         divisor=1000.0 / (weight_bound or 1.0),
         calibration="tight",
     )
-    return not any(broken for broken, _, _ in fit_record._contradictions(record))
+    return not any(broken for broken, _, _ in records._contradictions(record))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_what_is_offered_may_be_saved_and_nothing_else(name, monkeypatch):
     # Seals have no choice of their own.
-    monkeypatch.setattr(fit_record, "_seal_contradictions", lambda *_, **__: iter(()))
+    monkeypatch.setattr(records, "_seal_contradictions", lambda *_, **__: iter(()))
     found = set()
     choices = itertools.product(
         BUDGETS,

@@ -209,3 +209,18 @@ def step_names(steps: Iterable[Step]) -> list[str]:
     kinds = [step.step.replace("_", " ") for step in steps]
     places = [kinds[: at + 1].count(kind) for at, kind in enumerate(kinds)]
     return [f"{kind} {place}" if kinds.count(kind) > 1 else kind for kind, place in zip(kinds, places, strict=True)]
+
+
+def levels_scale(steps: Iterable[Step]) -> float | None:
+    """Return the scale of the noise in the level totals; None without them."""
+    return next((step.levels_scale for step in steps if step.step == "moments"), None)
+
+
+def noise_of(taken: Iterable[Step], matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:
+    """Return the name and the scale of the noise in a released matrix; None without noise."""
+    steps = {step.step: step for step in taken}
+    step = steps.get(matrix, steps.get("moments"))
+    if step is None or step.noise == "none":
+        return None
+    scale = step.hessian_scale if step.step == "moments" and matrix == "hessian" else step.scale
+    return None if scale is None else (step.noise, scale)

@@ -41,21 +41,6 @@ class Ranges:
         return ApproxDP(rest, whole.delta)
 
 
-GUARANTEE_FACTS = (
-    "mechanism",
-    "calibration",
-    "rows",
-    "intercept_scale",
-    "l2_strength",
-    "neighbors",
-    "loss",
-    "slope_bound",
-    "curvature_bound",
-    "persons",
-)
-"""Names of the public facts of a record that :func:`guarantee_of` takes."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Guarantee:
     """The guarantee of all steps of a fit together, as curves. Public: it depends on no data and on no outcome.
@@ -146,7 +131,7 @@ def guarantee_of(
     divisor: float,
     n_params: int,
 ) -> Guarantee:
-    """Return the guarantee of a fit from its steps, seals and public facts (:data:`GUARANTEE_FACTS`).
+    """Return the guarantee of a fit from its steps, seals and public facts, by the names of a record.
 
     ``divisor`` divides the sums over the records. Among the facts, the rows are without intercept, and the bounds on
     slope and curvature are those of the loss on the domain.

@@ -80,12 +80,8 @@ def approval_of(
     from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
 
     document = approval_document(statement_of(result), ledger=ledger, schema=schema)
-    return as_html(document) if is_page(path) else as_markdown(document)
-
-
-def is_page(path: "str | PathLike[str] | None") -> bool:
-    """Whether a file of this name holds HTML."""
-    return path is not None and Path(path).suffix.lower() in {".html", ".htm"}
+    is_page = path is not None and Path(path).suffix.lower() in {".html", ".htm"}
+    return as_html(document) if is_page else as_markdown(document)
 
 
 def statement_of(result: Result[Any]) -> "Statement":

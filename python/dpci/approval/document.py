@@ -12,7 +12,7 @@ from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
 from dpci.released.record import ENCODED_WITHIN, OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
-from dpci.report.sections import (
+from dpci.report.meaning import (
     Meaning,
     best_guess,
     chance,

@@ -28,15 +28,7 @@ SPENT = "Spent in the ledger today, all entries"
 
 
 def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
-    """Return what agrees, what does not and what cannot be checked; None: no ledger is given.
-
-    Raises
-    ------
-    InvalidInput
-        For anything but a ledger and a path.
-    LedgerError
-        For a file that is missing, damaged or no ledger.
-    """
+    """Return what agrees, what does not and what cannot be checked; None: no ledger is given."""
     found = _held(claim, ledger)
     if claim.unit == "person" and not any(finding.what.endswith(_OF_PERSONS) for finding in found):
         found.append(Finding("not checked", _NOT_OF_PERSONS))

@@ -14,7 +14,7 @@ from dpci.released.calibration import (
     other_steps,
     sealed_of_fit,
 )
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"
@@ -41,13 +41,8 @@ def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Find
     return Finding("FAILED", f"{_MUST}, {differ}{other}")
 
 
-def noise_of_fit(record: FitRecord) -> Finding:
-    """Return whether the noise of a fit by itself, or of one part of a release, is that of its public choices."""
-    return noise_of_fits([record])
-
-
 def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
-    """Return the same of several fits: what is wrong with the first one that fails."""
+    """Return whether the noise of fits is that of their public choices: what is wrong with the first that fails."""
     found = [_of_one(record) for record in records]
     return next((finding for finding in found if finding.outcome != "ok"), found[0])
 

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.approval.noise import lattice_of_fits, noise_of_fit
+from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement
-from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.methods import Inference
+from dpci.inference.methods import FitInference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import ordinary_coefficients
@@ -46,7 +45,7 @@ _PROOF_OF = {
 }
 
 
-def approval_of_fit(result: Inference) -> Statement:
+def approval_of_fit(result: FitInference) -> Statement:
     """Return what an approver must know of a fit by itself, or of one part of a release."""
     guarantee = result.guarantee if result.private else None
     record = record_of(result)
@@ -59,8 +58,10 @@ def approval_of_fit(result: Inference) -> Statement:
 
 def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Statement:
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
+    several = record.loss["name"] == SEVERAL
+    chose_classes = not record.classes_inferred and (record.classes is not None or several)
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
-    made_by = _made_by(record)
+    made_by = f"{record.mechanism} perturbation" if record.newton is None else record.newton.made_by
     others = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
     if record.newton is not None:
         others = ", and the sums from which they and their intervals are computed"
@@ -86,7 +87,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         exact=_exact(record),
         chosen=(
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
-            *(what for what in record.chosen if what != "classes" or _has_classes(record)),
+            *(what for what in record.chosen if what != "classes" or chose_classes),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
         custom_loss=record.loss["name"] == "custom",
@@ -102,7 +103,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
             *what_moves(record.table, clips=record.on_violation == "clip", ridge=record.l2_strength > 0.0),
         ),
-        findings=(noise_of_fit(record), lattice_of_fits([record])),
+        findings=(noise_of_fits([record]), lattice_of_fits([record])),
     )
 
 
@@ -122,11 +123,6 @@ def _adds(record: FitRecord) -> str:
     if record.newton is not None and record.newton.ridge > 0.0:
         return "noise is added to the function that the start of the step minimises, and to the sums of the step"
     return _ADDS[record.mechanism]
-
-
-def _made_by(record: FitRecord) -> str:
-    """Return the mechanism in words."""
-    return f"{record.mechanism} perturbation" if record.newton is None else record.newton.made_by
 
 
 def _of_part(found: Statement, whole: Whole) -> Statement:
@@ -267,11 +263,6 @@ def _target(record: FitRecord) -> str:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
-
-
-def _has_classes(record: FitRecord) -> bool:
-    """Return whether the classes of a fit were chosen, and not inferred from the data."""
-    return not record.classes_inferred and (record.classes is not None or record.loss["name"] == SEVERAL)
 
 
 def _audits(record: FitRecord) -> tuple[str, ...]:

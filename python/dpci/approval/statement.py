@@ -98,17 +98,7 @@ class Statement:
 
     @classmethod
     def of(cls, record: Record, *, kind: str, **facts: Any) -> "Statement":  # noqa: ANN401  # fields of this class
-        """Return the statement of a release by itself, with whatever its record says taken from there.
-
-        Parameters
-        ----------
-        record : Record
-            The record of the release, which is the whole file.
-        kind : str
-            Kind of result, in words: "a fit".
-        **facts
-            The other fields, and those that differ from what the record says.
-        """
+        """Return the statement of a release by itself; ``facts`` are the fields that its record does not say."""
         digest, budget = record.digest, record.budget
         claim = Claim(
             kind=kind,
@@ -247,20 +237,7 @@ def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
 def verified(
     statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None
 ) -> list[Finding]:
-    """Return what agrees, what does not and what cannot be checked.
-
-    Parameters
-    ----------
-    statement : Statement
-        The statement of a result that was read or made, so that its checksum holds.
-    ledger, schema
-        See :meth:`Approvable.officer_report`.
-
-    Raises
-    ------
-    InvalidInput, LedgerError
-        See :meth:`Approvable.officer_report`.
-    """
+    """Return what agrees, what does not and what cannot be checked of a result whose checksum holds."""
     claim = statement.claim
     spent = (
         str(statement.own)

@@ -67,6 +67,13 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
+def has_fields(name: str, value: object, *fields_: str) -> dict[str, Any]:
+    """Return an object with these fields and no other."""
+    if not isinstance(value, dict) or set(value) != set(fields_):
+        raise InvalidInput(f"{name} must have the fields {', '.join(fields_)} and no other, got {name}={value!r}")
+    return value
+
+
 def check_interval(name: str, value: object) -> tuple[float, float]:
     """Return (lower, upper), finite and increasing."""
     lower, upper = check_reals(name, value, 2)

@@ -17,21 +17,8 @@ class MissingModule(DpciError, AttributeError):
 def optional(package: str, *, extra: str, what: str, name: str | None = None) -> Iterator[None]:
     """Turn a package that is missing, or too old, into an error that says what to install; import inside the block.
 
-    Parameters
-    ----------
-    package : str
-        Name under which it is imported.
-    extra : str
-        The extra of dpci that installs it.
-    what : str
-        Feature that needs it, as the beginning of a sentence in the singular.
-    name : str, optional
-        Name in that sentence; None: as it is imported.
-
-    Raises
-    ------
-    MissingExtra
-        If the package, or a name of it, cannot be imported. Any other import that fails raises its own error.
+    Any other import that fails raises its own error. ``what`` needs the package, as the beginning of a sentence in the
+    singular, and ``name`` is what it calls it.
     """
     try:
         yield

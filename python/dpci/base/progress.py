@@ -30,18 +30,8 @@ def progress_bar(
 ) -> Iterator[Callable[[int], object]]:
     """Give a function that adds to a bar on stderr, or in a notebook, or one that does nothing.
 
-    Parameters
-    ----------
-    total : int or None
-        How much there is; None: not known.
-    unit : str
-        Name of what is counted.
-    wanted : bool or None
-        None: wherever somebody looks.
-    what : str
-        Name of what takes long.
-    kept : bool
-        Whether the bar stays when it is full.
+    Without a total it is not known how much there is. ``wanted`` None: wherever somebody looks. A bar that is ``kept``
+    stays when it is full.
     """
     if _HIDDEN.get() or not (is_watched() if wanted is None else wanted):
         yield lambda _: None

@@ -6,13 +6,7 @@ from typing import BinaryIO
 
 
 def open_at_once(path: Path) -> BinaryIO:
-    """Open a file to read its bytes; a pipe that nobody writes to is empty, where others wait for ever.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened.
-    """
+    """Open a file to read its bytes; a pipe that nobody writes to is empty, where others wait for ever."""
 
     def opener(name: str, flags: int) -> int:
         descriptor = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))

@@ -94,13 +94,7 @@ def format_bound(bound: float, digits: int, *, least: bool = False) -> str:
 
 
 def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> "pd.DataFrame":
-    """Return columns as a pandas frame indexed by names.
-
-    Raises
-    ------
-    DpciError
-        If pandas is not installed.
-    """
+    """Return columns as a pandas frame indexed by names."""
     with optional("pandas", extra="pandas", what="to_frame"):
         import pandas as pd  # noqa: PLC0415  # optional
     return pd.DataFrame(columns, index=pd.Index(names, name="name"))

@@ -10,13 +10,12 @@ from dpci.accounting.costs import describe_seals
 from dpci.base.codec import check_interval
 from dpci.base.tables import change_text, number_format, positive_class
 from dpci.base.validation import broken, check_choice
-from dpci.budgets import Budget
+from dpci.budgets import Budget, SavedBudget
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import declaration, describe, from_declaration
 from dpci.released.model import Released, ReleaseFacts
-from dpci.released.model_record import ModelRecord
-from dpci.released.record import SavedBudget
+from dpci.released.record import ModelRecord
 from dpci.released.result import Result
 from dpci.report.commands import ShownModel
 from dpci.shown.document import BANNER, NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table

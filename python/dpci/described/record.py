@@ -5,10 +5,11 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP
+from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP, SavedBudget
 from dpci.errors import InvalidInput
 from dpci.released.bounds import ReleasedBounds, check_ranges
-from dpci.released.record import Record, SavedBudget, SavedTable
+from dpci.released.record import Record
+from dpci.schema.table import SavedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

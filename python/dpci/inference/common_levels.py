@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpci.accounting.costs import levels_scale, noise_of
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, levels_scale, matrix_noise
-from dpci.inference.intervals import law_of, refusal_of
-from dpci.released.fit_record import FitRecord
+from dpci.inference.intervals import ErrorLaw, law_of, refusal_of
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
 _LEVEL = 0.95
@@ -63,12 +63,12 @@ def common_levels(record: FitRecord) -> CommonLevels | None:
     totals, which the intervals count.
     """
     names = record.names
-    noise, scale, hessian = matrix_noise(record, "hessian"), record.intercept_scale, record.hessian
+    noise, scale, hessian = noise_of(record.steps, "hessian"), record.intercept_scale, record.hessian
     blocks = core_blocks(record.rows, scale)
     if (
         record.projection != NOISE_AWARE
         or not record.noise_law.startswith("shaped")
-        or levels_scale(record) is not None
+        or levels_scale(record.steps) is not None
         or noise is None
         or scale is None
         or hessian is None
@@ -114,13 +114,8 @@ def levels_of(record: FitRecord) -> CommonLevels | None:
 def coverage_if(law: ErrorLaw, most: _F64, multiple: _F64) -> _F64:
     """Return what 95% intervals cover of an error that is noise alone, if columns are about multiples of the constant.
 
-    Parameters
-    ----------
-    law : ErrorLaw
-        Law of the errors, the intercept last.
-    most, multiple : numpy.ndarray of shape (k,)
-        The intercept's noise then enters parameter j by ``multiple[j]`` times the parameter's own multiplier, and by
-        ``most[j]`` at most.
+    The intercept is last. Its noise then enters parameter j by ``multiple[j]`` times the parameter's own multiplier,
+    and by ``most[j]`` at most.
     """
     identity = np.eye(law.dim)
     of_constant = np.broadcast_to(law.noise_variances, law.dim)[-1]
@@ -143,19 +138,7 @@ def hidden_in_advance(
     """Return the groups of columns whose levels a release will not tell, whatever the data are.
 
     The standard error of a share is least at the greatest curvature (docs/proofs/intervals.md, "Common levels").
-
-    Parameters
-    ----------
-    rows : RowDomain
-        Domain of the rows.
-    intercept : float or None
-        Value of the constant; without one there is no such group.
-    l2_strength, curvature_bound : float
-        λ, and the bound on the second derivative of the loss.
-    noise : tuple of str and float
-        Name and scale of the noise in the Hessian.
-    noise_std_devs : numpy.ndarray of shape (k,)
-        Standard deviations of the coefficients' noise, in the shape of the rows.
+    ``noise`` is that in the Hessian, by name and scale, and ``noise_std_devs`` are those of the coefficients.
     """
     if intercept is None or not isinstance(rows, Blocks):
         return ()

@@ -19,7 +19,7 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target, estimates_of
-from dpci.inference.methods import Inference
+from dpci.inference.methods import FitInference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
@@ -282,7 +282,10 @@ def compare(
     shift = np.zeros(len(rows)) if units is None else rows @ units.shift
     rows = rows if units is None else rows @ units.matrix
     estimates = estimated(result_a, rows, shift, target), estimated(result_b, rows, shift, target)
-    refusals = tuple(_first_reason(pair) for pair in zip(*(each.refusals for each in estimates), strict=True))
+    refusals = tuple(
+        next((f"in {name}, {reason}" for name, reason in zip("ab", pair, strict=True) if reason is not None), None)
+        for pair in zip(*(each.refusals for each in estimates), strict=True)
+    )
     given = np.array([reason is None for reason in refusals], dtype=bool)
     difference = estimates[0].found - estimates[1].found
     error = difference_law(result_a, result_b, rows[given], shared_data, target)
@@ -313,12 +316,6 @@ def compare(
     )
 
 
-def _first_reason(reasons: tuple[str | None, str | None]) -> str | None:
-    """Return why the first or the second result gives no estimate."""
-    found = [f"in {name}, {reason}" for name, reason in zip("ab", reasons, strict=True) if reason is not None]
-    return found[0] if found else None
-
-
 @singledispatch
 def compared_facts(result: object) -> ComparedFacts:
     """Return the facts of a result; each kind of result registers its own."""
@@ -326,7 +323,7 @@ def compared_facts(result: object) -> ComparedFacts:
 
 
 @compared_facts.register
-def _(result: Inference) -> ComparedFacts:
+def _(result: FitInference) -> ComparedFacts:
     record = record_of(result)
     facts = {
         "names": record.names,
@@ -371,7 +368,7 @@ def estimated(result: Any, rows: _F64, shift: _F64, target: Target) -> Estimated
 
 
 @estimated.register
-def _(result: Inference, rows: _F64, shift: _F64, target: Target) -> Estimated:
+def _(result: FitInference, rows: _F64, shift: _F64, target: Target) -> Estimated:
     found = estimates_of(record_of(result), target).mapped(rows, shift)
     return Estimated(found.values(), found.refusals())
 
@@ -383,7 +380,7 @@ def difference_law(result: object, other: object, rows: _F64, shared: bool, targ
 
 
 @difference_law.register
-def _(result: Inference, other: Inference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
+def _(result: FitInference, other: FitInference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
     laws = tuple(estimates_of(record_of(each), target).law for each in (result, other))
     simulated = any(law.blocks is not None for law in laws)
     return (SimulatedDifference if simulated else Difference)(laws, rows, shared=shared)

@@ -21,16 +21,8 @@ def contrast_rows(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return the coefficients, shape (m, k), of linear combinations of k parameters, and what to call them.
 
-    Parameters
-    ----------
-    contrast : array-like of shape (k,) or (m, k), or names
-        Coefficients; or the name of a parameter, a mapping from names to coefficients, or a list of these. None: each
-        parameter. Of a frame or a pandas Series whose labels are strings they are those of the parameters of these
-        names, 0 for the others.
-    names : tuple of str
-        The parameters.
-    what : str
-        The argument, for messages and for the names of rows of numbers.
+    None: each parameter. Of a frame or a pandas Series whose labels are strings numbers are those of the parameters of
+    these names, 0 for the others. ``what`` is the argument, for messages and for the names of rows of numbers.
     """
     if contrast is None:
         return np.eye(len(names)), names

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.accounting.costs import noise_of
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, gradients_of_likelihood, matrix_noise, strong_convexity
-from dpci.inference.intervals import estimates_of, law_of, refusal_of
-from dpci.released.fit_record import FitRecord
+from dpci.inference.intervals import estimates_of, gradients_of_likelihood, law_of, refusal_of
+from dpci.released.record import NOISE_AWARE, FitRecord
 
 TRUSTED_ROOM = 3.0
 """Least :func:`curvature_room` without a warning. In a study, nearly all intervals that missed had a smaller one."""
@@ -43,12 +43,12 @@ def curvature_noise(record: FitRecord) -> float | None:
     fits. The gradients' covariance of a likelihood is a multiple of the data part, so that less depends on the
     curvature.
     """
-    if record.projection != NOISE_AWARE or gradients_of_likelihood(record) or matrix_noise(record, "hessian") is None:
+    if record.projection != NOISE_AWARE or gradients_of_likelihood(record) or noise_of(record.steps, "hessian") is None:
         return None
     hessian = record.hessian
     if hessian is None:
         return None
-    convexity = strong_convexity(record)
+    convexity = record.strong_convexity
     with np.errstate(all="ignore"):
         mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
     return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
@@ -72,13 +72,13 @@ def hidden_parameters(record: FitRecord, *, variances: bool = False) -> tuple[st
 
 def _seen(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> NDArray[np.float64] | None:
     """Return what a released matrix shows of the data along each parameter, in standard deviations of its noise."""
-    noise = matrix_noise(record, matrix) if record.projection == NOISE_AWARE else None
+    noise = noise_of(record.steps, matrix) if record.projection == NOISE_AWARE else None
     released = record.hessian if matrix == "hessian" else record.gradient_cov
     if noise is None or released is None:
         return None
     law, size = noise
     deviation = _core.sealed_std_dev(law, scale=size, dim=len(record.names), seal_std_dev=0.0)
-    shown_along = np.diag(released) - (strong_convexity(record) if matrix == "hessian" else 0.0)
+    shown_along = np.diag(released) - (record.strong_convexity if matrix == "hessian" else 0.0)
     with np.errstate(all="ignore"):
         return shown_along / deviation
 
@@ -126,7 +126,7 @@ def curvature_room(record: FitRecord) -> float | None:
     was not projected hides them.
     """
     law_of(record)  # refused without intervals
-    if not has_changes(record) or record.hessian is None or record.gradient_cov is None:
+    if not record.has_changes or record.hessian is None or record.gradient_cov is None:
         return None
     cov = estimates_of(record).cov()
     scale, loss = record.intercept_scale, record.loss
@@ -140,7 +140,7 @@ def curvature_room(record: FitRecord) -> float | None:
     needs = (weight, error) if record.loss_facts.width is not None else (weight, error, square)
     if not (min(needs) > 0.0 and math.isfinite(sum(needs))):
         # Noise that was not projected away can hide the rows; nothing then shows that there is room.
-        is_hidden = record.projection == NOISE_AWARE and matrix_noise(record, "hessian") is not None
+        is_hidden = record.projection == NOISE_AWARE and noise_of(record.steps, "hessian") is not None
         return 0.0 if is_hidden else None
     if "s" in loss or "k" in loss:
         distance = float(loss["s"] if "s" in loss else loss["k"])
@@ -157,11 +157,6 @@ def trusted_room(record: FitRecord) -> float:
 def shown(room: float) -> str:
     """Return a room as text, rounded down to a tenth. A negative room, which is due to noise, is shown as 0."""
     return f"{max(math.floor(10.0 * room), 0.0) / 10.0:g}"
-
-
-def has_changes(record: FitRecord) -> bool:
-    """Return whether the loss has a flat part, or curvature within a width alone."""
-    return record.loss_facts.is_flat or record.loss_facts.width is not None
 
 
 def room_of(record: FitRecord) -> float | None:

@@ -1,25 +1,31 @@
-"""Estimates of linear functions of a target: the law of their errors, and their intervals as an object."""
+"""Estimates of linear functions of a target: the law of their errors, normal given a mixing variable, and intervals.
 
+Everything follows from released values.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpci import _core
+from dpci.accounting.costs import levels_scale, noise_of
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
 from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
-from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw, error_law, last_step, matrix_noise
-from dpci.inference.simultaneous import bonferroni_level, joint_level
+from dpci.errors import DpciError, InvalidInput
+from dpci.inference.simultaneous import bonferroni_level, joint_level, shaped_draws
 from dpci.inference.validity import refusal
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
 from dpci.losses import LOG_ODDS
-from dpci.released.fit_record import FitRecord
+from dpci.released.calibration import last_step
 from dpci.released.newton import Newton
+from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.rows import core_blocks, core_rows
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text
@@ -33,6 +39,287 @@ _F64 = NDArray[np.float64]
 
 # What the parameters of a fit with a schema are of: `conf_int` and `wald_test` of the fit, and of `in_units()`.
 SCALED, OF_TABLE = "scaled columns", "units of the table"
+# Eigenvalues of a covariance that rounding alone could have made.
+_DEPENDENT = 1e-12
+# Draws that are made at once.
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class ErrorLaw:
+    """Law of ``target - params``: ``N(0, W (sampling + Omega * noise @ noise))`` given Omega and W.
+
+    Noise in the shape of blocks is not a normal mixture: there it is ``sqrt(W) (N(0, sampling) + noise b)`` with b a
+    gamma number times a uniform point of the blocks.
+
+    W is the true variance over the estimated one, which noise in the released matrices leaves open
+    (docs/proofs/intervals.md, "Intervals" and "Noise in the matrices").
+    """
+
+    sampling: _F64
+    """Covariance of the sampling error, shape (k, k). Noise in the matrices can make it indefinite.
+
+    The seal's is kept apart because the noise, too, is independent of the data.
+    """
+    noise: _F64
+    """Matrix that multiplies the noise of the coefficients: H⁻¹/n (objective), I (output), or that of Newton steps."""
+    seal_variance: float
+    """Variance that the seal adds to each parameter, as if it were normal."""
+    law: str
+    """"gaussian" with a fixed Omega, "spherical_laplace" (Gamma((k+1)/2, scale 2 scale²)), or "shaped_laplace"."""
+    scale: float
+    """Standard deviation, or 1/rate."""
+    least_sampling: _F64 | None = None
+    """A covariance that the sampling error has at least, along every contrast."""
+    factor: float = 1.0
+    """Factor by which simulated releases multiplied both covariances; 1 where the matrices are taken as they are."""
+    shape: float = math.inf
+    """Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1."""
+    blocks: _core.RowDomain | None = None
+    """Blocks of the rows and their constant, of the law "shaped_laplace"."""
+    metric: _F64 | None = None
+    """Variances of the coordinates of Gaussian noise over ``scale``², if they differ, shape (k,)."""
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters k."""
+        return len(self.noise)
+
+    @property
+    def core_shape(self) -> _core.ErrorShape:
+        """The laws of Omega and W as the core takes them."""
+        return _core.ErrorShape(self.law, self.scale, self.dim, self.shape, self.blocks)
+
+    @property
+    def mean_omega(self) -> float:
+        """Mean of Omega: the variance of one coordinate of the noise."""
+        return self.scale**2 * (1 if self.law == "gaussian" else self.dim + 1)
+
+    @property
+    def noise_variances(self) -> _F64 | float:
+        """Variance of each coordinate of the noise, or one number for all."""
+        if self.metric is not None:
+            return self.scale**2 * self.metric
+        if self.blocks is None:
+            return self.mean_omega
+        return self.scale**2 * (self.dim + 1.0) * (self.dim + 2.0) * self.blocks.variances()
+
+    def noise_variance(self, contrasts: _F64) -> _F64:
+        """Return the variance of each contrast that the noise of the coefficients alone causes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(((contrasts @ self.noise) ** 2 * self.noise_variances).sum(axis=1))
+
+    def parts(self, contrasts: _F64) -> tuple[_F64, _F64]:
+        """Return the covariances (m, m) of contrasts (m, k) without the noise, and of the noise at the mean Omega."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            fixed = self._sampling(contrasts) + self.seal_variance * (contrasts @ contrasts.T)
+            half = contrasts @ self.noise
+            mixed = (half * self.noise_variances) @ half.T
+        if not (np.isfinite(fixed).all() and np.isfinite(mixed).all()):
+            raise InvalidInput("the covariance of the contrasts must be finite, got one beyond the range of floats")
+        return fixed, mixed
+
+    @property
+    def cov(self) -> _F64:
+        """Covariance of the errors of all parameters, shape (k, k)."""
+        fixed, mixed = self.parts(np.eye(self.dim))
+        return fixed + mixed
+
+    def components(self, contrasts: _F64) -> tuple[_F64, _F64]:
+        """Return each contrast's variance without the noise, and its multiplier of one coordinate of the noise.
+
+        Of noise in the shape of blocks the multipliers of all coordinates, by contrast, as the core takes them.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = ((contrasts @ self.sampling) * contrasts).sum(axis=1)
+            least = 0.0 if self.least_sampling is None else ((contrasts @ self.least_sampling) * contrasts).sum(axis=1)
+            variance = np.maximum(variance, least) + self.seal_variance * (contrasts**2).sum(axis=1)
+            half = self._half(contrasts)
+            multiplier = np.linalg.norm(half, axis=1) if self.blocks is None else half.ravel()
+        if not (np.isfinite(variance).all() and np.isfinite(multiplier).all()):
+            raise InvalidInput("the variance of a contrast must be finite, got one beyond the range of floats")
+        return variance, multiplier
+
+    def _half(self, contrasts: _F64) -> _F64:
+        """Return the multipliers of the coordinates of the noise, which all have one variance or are in blocks."""
+        half = contrasts @ self.noise
+        return half if self.metric is None else half * np.sqrt(self.metric)
+
+    def _sampling(self, contrasts: _F64) -> _F64:
+        """Return the covariance (m, m) of the sampling error of contrasts, nowhere below the smallest one."""
+        found = contrasts @ self.sampling @ contrasts.T
+        if self.least_sampling is None:
+            return found
+        least = contrasts @ self.least_sampling @ contrasts.T
+        if not (np.isfinite(found).all() and np.isfinite(least).all()):
+            raise InvalidInput("the covariance of the contrasts must be finite, got one beyond the range of floats")
+        # In coordinates in which the least covariance is I, eigenvalues below 1 become 1.
+        values, vectors = np.linalg.eigh(least)
+        kept = values > _DEPENDENT * max(float(values[-1]), 0.0)
+        root = vectors[:, kept] * np.sqrt(values[kept])
+        inverse = vectors[:, kept] / np.sqrt(values[kept])
+        ratios, axes = np.linalg.eigh(inverse.T @ found @ inverse)
+        half = root @ axes * np.sqrt(np.maximum(ratios, 1.0))
+        return np.asarray(half @ half.T)
+
+    def draw(self, rng: np.random.Generator, contrasts: _F64, n: int) -> _F64:
+        """Return n draws of the errors of contrasts, shape (n, m); nothing else of that size is held."""
+        k = self.dim
+        values, vectors = np.linalg.eigh(self._sampling(np.eye(k)) + self.seal_variance * np.eye(k))
+        root = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        # No more normals than contrasts, and QR keeps each contrast's own relative accuracy.
+        fixed = np.linalg.qr(root.T, mode="r")
+        noise = self._half(contrasts)
+        mixed = np.linalg.qr(noise.T, mode="r")
+        errors = np.empty((n, len(contrasts)))
+        for first in range(0, n, _BLOCK):
+            block = errors[first : first + _BLOCK]
+            size = len(block)
+            block[:] = rng.standard_normal((size, len(fixed))) @ fixed
+            if self.blocks is not None:
+                block += shaped_draws(rng, self.blocks, self.scale, size) @ noise.T
+            else:
+                omega = np.full((size, 1), self.scale**2)
+                if self.law != "gaussian":
+                    omega = 2.0 * self.scale**2 * rng.standard_gamma(0.5 * (k + 1), size=(size, 1))
+                block += np.sqrt(omega) * (rng.standard_normal((size, len(mixed))) @ mixed)
+            if math.isfinite(self.shape):
+                block *= np.sqrt(rng.standard_gamma(self.shape, size=(size, 1)) / self.shape)
+        return errors
+
+    def half_widths(self, contrasts: _F64, level: float) -> _F64:
+        """Return the half width of the interval of each contrast, without Monte Carlo error."""
+        return self.half_widths_of(self.components(contrasts), level)
+
+    def half_widths_of(self, components: tuple[_F64, _F64], level: float) -> _F64:
+        """Return the same from what :meth:`components` gives."""
+        v, a = components
+        return self.core_shape.half_widths(v, a, level)
+
+    def stretch(self, contrasts: _F64, level: float) -> _F64:
+        """Return the length of each interval over that from the same estimated matrices, taken as exact."""
+        if math.isinf(self.shape):
+            return np.ones(len(contrasts))
+        with np.errstate(all="ignore"):
+            exact = replace(
+                self,
+                sampling=self.sampling / self.factor,
+                noise=self.noise / math.sqrt(self.factor),
+                least_sampling=None if self.least_sampling is None else self.least_sampling / self.factor,
+                factor=1.0,
+                shape=math.inf,
+            )
+        return self.half_widths(contrasts, level) / exact.half_widths(contrasts, level)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of W: how far the variance of a single error may be from its estimate, as a share."""
+        return 0.0 if math.isinf(self.shape) else self.shape**-0.5
+
+    def coverage_of_greater(self, contrasts: _F64, level: float) -> _F64:
+        """Return the coverage of each interval if the variance of its error is above its estimate by :attr:`spread`."""
+        times = 1.0 + self.spread
+        with np.errstate(over="ignore"):
+            greater = replace(
+                self,
+                sampling=times * self.sampling,
+                noise=math.sqrt(times) * self.noise,
+                seal_variance=times * self.seal_variance,
+                least_sampling=None if self.least_sampling is None else times * self.least_sampling,
+                shape=math.inf,
+            )
+        return 1.0 - greater.pvalues(contrasts, self.half_widths(contrasts, level))
+
+    def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
+        """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
+        v, a = self.components(contrasts)
+        return self.core_shape.pvalues(v, a, statistic)
+
+
+def error_law(record: FitRecord) -> ErrorLaw:
+    """Return the law of the errors of a fit from its released matrices."""
+    try:
+        return _new_law(record) if record.newton is None else _newton_law(record, record.newton)
+    except InvalidInput:
+        raise
+    except DpciError as error:
+        raise InvalidInput(
+            "the law of the errors must be within the range of floats, got matrices or scales beyond it"
+        ) from error
+
+
+def _new_law(record: FitRecord) -> ErrorLaw:
+    hessian, gradient_cov = record.matrices
+    if record.projection == NOISE_AWARE:
+        law = _core.ErrorLaw.noise_aware(_noisy_matrices(record, hessian, gradient_cov))
+    else:
+        law = _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
+    blocks, gaussian = record.noise_blocks, record.noise_law == "shaped_gaussian"
+    return ErrorLaw(
+        law.sampling,
+        law.noise,
+        sum(seal.std_dev**2 for seal in record.seals if seal.release == "params"),
+        "gaussian" if gaussian else record.noise_law,
+        record.noise_scale,
+        law.least_sampling,
+        law.factor,
+        law.shape,
+        None if gaussian else blocks,
+        blocks.metric() if gaussian and blocks is not None else None,
+    )
+
+
+def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
+    """Return the Hessian and the gradient covariance as estimated from the released ones."""
+    hessian, gradient_cov = record.matrices
+    if record.projection == NOISE_AWARE:
+        return _core.estimated_matrices(_noisy_matrices(record, hessian, gradient_cov))
+    return hessian, gradient_cov
+
+
+def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> "_core.NoisyMatrices":
+    noise = noise_of(record.steps, "gradient_cov")
+    if noise is None:
+        raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
+    return {
+        "hessian": hessian,
+        "gradient_cov": gradient_cov,
+        "n_samples": record.divisor,
+        "mechanism": record.mechanism,
+        "noise_law": record.noise_law,
+        "noise_scale": record.noise_scale,
+        "l2_strength": record.l2_strength,
+        "strong_convexity": record.strong_convexity,
+        "hessian_noise": noise_of(record.steps, "hessian"),
+        "gradient_cov_noise": noise,
+        "is_likelihood": gradients_of_likelihood(record),
+        "may_be_flat": record.loss_facts.may_be_flat,
+        "rows": core_blocks(record.rows, record.intercept_scale),
+        "gradients": _gradients(record),
+        "levels_scale": levels_scale(record.steps),
+    }
+
+
+def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowDomain, float | None] | None:
+    """Return the bounds on gradients of single records; None for the multinomial loss, which has several predictors."""
+    if record.loss["name"] == "multinomial" or record.curvature_bound is None:
+        return None
+    rows = core_rows(record.rows)
+    domain = rows if isinstance(rows, _core.RowDomain) else _core.RowDomain.ball(rows)
+    return record.params, (record.slope_bound, record.curvature_bound), domain, record.intercept_scale
+
+
+def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
+    """Return the law of a fit by Newton steps: that of the last step from its start, and the map of the rows."""
+    law = last_step(record, newton).law()
+    return ErrorLaw(law.sampling, law.noise.T, 0.0, record.noise_law, record.noise_scale, law.least_sampling)
+
+
+def gradients_of_likelihood(record: FitRecord) -> bool:
+    """Return whether the gradients are those of a likelihood: not with weights, or persons, whose rows depend."""
+    # The multinomial loss, which has no declaration of one predictor, is one.
+    likelihood = record.loss_facts.is_likelihood or record.loss["name"] == "multinomial"
+    return likelihood and record.persons is None and record.weights is None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,46 +431,9 @@ def _row_text(numbers: Sequence[float], common: str | None) -> list[str]:
 def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
     """Return the intervals that are given."""
     given = np.array([reason is None for reason in intervals.refusals], dtype=bool)
-    if given.all():
-        return intervals
-    return replace(
-        intervals,
-        names=tuple(compress(intervals.names, given)),
-        estimate=intervals.estimate[given],
-        lower=intervals.lower[given],
-        upper=intervals.upper[given],
-        refusals=(),
-        per=tuple(compress(intervals.per, given)),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Bare:
-    """Released values and linear functions of them, without the law of their errors."""
-
-    params: _F64
-    reason: str
-    """Why there are no intervals."""
-
-    def values(self) -> _F64:
-        """Return the estimates."""
-        return self.params.copy()
-
-    def mapped(self, matrix: _F64, shift: _F64) -> "Bare":
-        """Return those of linear functions of these."""
-        return Bare(np.asarray(matrix @ self.params + shift), self.reason)
-
-    def std_errors(self) -> NoReturn:
-        """Raise ``InvalidInput`` with the reason."""
-        raise InvalidInput(self.reason)
-
-    cov = pvalues = std_errors
-
-    def conf_int(self, *_names: object, **_keywords: object) -> NoReturn:
-        """Raise ``InvalidInput`` with the reason."""
-        raise InvalidInput(self.reason)
-
-    wald_test = conf_int
+    kept: dict[str, Any] = {name: getattr(intervals, name)[given] for name in ("estimate", "lower", "upper")}
+    kept |= {name: tuple(compress(getattr(intervals, name), given)) for name in ("names", "per")}
+    return replace(intervals, **kept, refusals=())
 
 
 Target: TypeAlias = Literal["regularised", "unregularised"]
@@ -198,13 +448,6 @@ REASONS = {
     ),
 }
 """Why a contrast is not given, in words."""
-
-
-class Obstacles(Protocol):
-    """Whether contrasts of parameters are given."""
-
-    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
-        """Return the key of :data:`REASONS` for each contrast, None where it is given."""
 
 
 class NewtonObstacles:
@@ -233,7 +476,7 @@ def newton_step(record: FitRecord) -> _core.NewtonStep:
         record.hessian,
         record.params,
         l2_strength=record.l2_strength,
-        hessian_noise=matrix_noise(record, "hessian"),
+        hessian_noise=noise_of(record.steps, "hessian"),
         curvature=None if record.loss["name"] == "squared" else mean_curvature(record, record.hessian),
         longest_row=float(np.hypot(record.row_norm, record.intercept_scale or 0.0)),
         mechanism=record.mechanism,
@@ -258,8 +501,7 @@ def without_ridge(law: ErrorLaw, step: _core.NewtonStep) -> ErrorLaw:
     """Return the law of the error of the parameters after the step."""
     moved = step.sampling_map
     with np.errstate(over="ignore", invalid="ignore"):
-        released = sum(law.parts(np.eye(law.dim)))
-        added = step.covariance + law.seal_variance * (moved @ moved.T) + step.chance(np.ascontiguousarray(released))
+        added = step.covariance + law.seal_variance * (moved @ moved.T) + step.chance(np.ascontiguousarray(law.cov))
         least = None if law.least_sampling is None else moved @ law.least_sampling @ moved.T + added
         return replace(
             law,
@@ -277,27 +519,18 @@ _MONTE_CARLO_DRAWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates ``map @ params + shift``, and the law of the error of ``params``.
-
-    Parameters
-    ----------
-    law : ErrorLaw
-        Law of ``target - params``.
-    params : ndarray of shape (k,)
-        Released parameters, or what follows from them.
-    map : ndarray of shape (m, k)
-        Functions of the parameters that are estimated.
-    shift : ndarray of shape (m,)
-        Constants.
-    step : Obstacles, optional
-        Object that says which estimates are given, such as the step off the ridge that made ``params``; None: all are.
-    """
+    """Estimates ``map @ params + shift``, and the law of the error of ``params``."""
 
     law: ErrorLaw
+    """Law of ``target - params``."""
     params: _F64
+    """Released parameters, or what follows from them, shape (k,)."""
     map: _F64
+    """Functions of the parameters that are estimated, shape (m, k)."""
     shift: _F64
-    step: Obstacles | None = None
+    """Constants, shape (m,)."""
+    step: _core.NewtonStep | NewtonObstacles | None = None
+    """Object that says which estimates are given, such as the step off the ridge; None: all are."""
 
     @classmethod
     def of_parameters(cls, law: ErrorLaw, params: _F64) -> "Estimates":

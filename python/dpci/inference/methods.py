@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
 from dpci.base.warn import warn
-from dpci.data.arrays import Table
+from dpci.data.arrays import Table, read_only
 from dpci.errors import MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room
-from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import (
     SCALED,
     TARGETS,
-    Bare,
     ConfidenceIntervals,
+    ErrorLaw,
     Estimates,
     Simultaneous,
     Target,
@@ -30,10 +28,10 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
-from dpci.inference.targets.units import TableUnits, odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import Bare, Estimated, TableUnits, frame_of, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
-from dpci.released.model import FitFacts, features_of
+from dpci.released.model import FitFacts, FitModel, features_of
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Inference(FitFacts):
+class Inference(FitFacts, Estimated):
     """Statements about the population from released parameters and matrices; k is the number of parameters."""
 
     __slots__ = ()
@@ -49,7 +47,7 @@ class Inference(FitFacts):
     @property
     def interval_refusal(self) -> str | None:
         """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal_of(self._record)
+        return refusal_of(self._release)
 
     @property
     def moment_noise(self) -> float:
@@ -61,7 +59,7 @@ class Inference(FitFacts):
         projection is "floor" or "cautious". Above 1/2 a joint test of several parameters may reject true hypotheses too
         often (docs/inference.md).
         """
-        return moment_noise(self._record, self._error_law())
+        return moment_noise(self._release, self._error_law().cov)
 
     def in_units(self, *, target: Target = "regularised") -> TableUnits:
         """Return the coefficients in the units of the table: per year, of a category against its reference.
@@ -80,7 +78,7 @@ class Inference(FitFacts):
             For a fit without a schema, and for ``target="unregularised"`` of a fit without intervals. The regularised
             estimates of such a fit are given, and :attr:`TableUnits.interval_refusal` says why there is no more.
         """
-        matrix, shift, names, units = unit_map(self._record)
+        matrix, shift, names, units = unit_map(self._release)
         reason = self.interval_refusal
         if reason is not None and check_choice("target", target, TARGETS) == "regularised":
             bare = Bare(self.params, reason).mapped(matrix, shift)
@@ -112,7 +110,7 @@ class Inference(FitFacts):
         InvalidInput
             For a fit without intervals, and losses that do not model log odds.
         """
-        return odds_ratios(self._record, self._without_intercept(level, contrast, simultaneous, target))
+        return odds_ratios(self._release, self._without_intercept(level, contrast, simultaneous, target))
 
     def rate_ratios(
         self,
@@ -137,13 +135,13 @@ class Inference(FitFacts):
         InvalidInput
             For a fit without intervals, and losses that do not model the log of a mean.
         """
-        return rate_ratios(self._record, self._without_intercept(level, contrast, simultaneous, "regularised"))
+        return rate_ratios(self._release, self._without_intercept(level, contrast, simultaneous, "regularised"))
 
     def _without_intercept(
         self, level: float, contrast: Contrast | None, simultaneous: Simultaneous | None, target: Target
     ) -> ConfidenceIntervals:
         """Return intervals of linear combinations, or of each coefficient but the intercept."""
-        record = self._record
+        record = self._release
         wanted = record.by_predictor(record.columns) if contrast is None else contrast
         if self.schema is not None:
             return self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
@@ -181,7 +179,7 @@ class Inference(FitFacts):
             For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
             that are missing or beyond their bounds.
         """
-        names, effects = marginal_effects(self._record, self._estimates(target), at)
+        names, effects = marginal_effects(self._release, self._estimates(target), at)
         return effects.conf_int(names, level=level, simultaneous=simultaneous)
 
     def shrinkage(self) -> NDArray[np.float64]:
@@ -197,20 +195,6 @@ class Inference(FitFacts):
         return self._estimates("regularised").values() - self._estimates("unregularised").values()
 
     @property
-    def cov(self) -> NDArray[np.float64]:
-        """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        cov = self._estimates().cov()
-        cov.flags.writeable = False
-        return cov
-
-    @property
-    def std_errors(self) -> NDArray[np.float64]:
-        """Standard deviation of the error of each parameter, shape (k,)."""
-        errors = self._estimates().std_errors()
-        errors.flags.writeable = False
-        return errors
-
-    @property
     def interval_stretch(self) -> NDArray[np.float64]:
         """By what factor the noise in the matrices lengthens each parameter's 95% interval, shape (k,).
 
@@ -218,9 +202,7 @@ class Inference(FitFacts):
         simulated releases show that the first estimate makes intervals too long; 1 with the projections "floor" and
         "cautious", whose intervals do not count that noise.
         """
-        stretch = self._error_law().stretch(np.eye(len(self.names)), 0.95)
-        stretch.flags.writeable = False
-        return stretch
+        return read_only(self._error_law().stretch(np.eye(len(self.names)), 0.95))
 
     @property
     def curvature_room(self) -> float | None:
@@ -235,7 +217,7 @@ class Inference(FitFacts):
         Huber's loss and the quantile loss it is the width k or s in standard errors of the predictors, with a warning
         below 1. It is None for other losses, and if the released matrices show no rows.
         """
-        return curvature_room(self._record)
+        return curvature_room(self._release)
 
     @property
     def common_levels(self) -> CommonLevels | None:
@@ -246,14 +228,7 @@ class Inference(FitFacts):
         coverage of a 95% interval of these (docs/proofs/intervals.md, "Common levels").
         """
         self._error_law()  # refused without intervals
-        return common_levels(self._record)
-
-    @property
-    def pvalues(self) -> NDArray[np.float64]:
-        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        pvalues = self._estimates().pvalues()
-        pvalues.flags.writeable = False
-        return pvalues
+        return common_levels(self._release)
 
     def conf_int(
         self,
@@ -386,6 +361,34 @@ class Inference(FitFacts):
             warn(MomentNoiseWarning(message, ratio=ratio))
         return replace(tested, units=SCALED) if self.schema is not None else tested
 
+    def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
+        """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
+
+        With a schema they are of the scaled columns; ``in_units().summary_frame()`` is in the units of the table.
+
+        ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals.
+        DpciError
+            If pandas is not installed.
+        """
+        return frame_of(self.names, self._estimates(target), level)
+
+    def _estimates(self, target: Target = "regularised") -> Estimates:
+        return estimates_of(self._release, target)
+
+    def _error_law(self) -> ErrorLaw:
+        return law_of(self._release)
+
+
+class FitInference(Inference, FitModel):
+    """Statements from a model of one linear predictor: predictions, too, have intervals."""
+
+    __slots__ = ()
+
     def predict_conf_int(
         self,
         X: Table | NamedTable | Path | str,
@@ -427,34 +430,3 @@ class Inference(FitFacts):
         level = check_fraction("level", level)
         features = features_of(self._record, X, schema=schema)
         return mean_intervals(self._record, self._estimates(target), features, level)
-
-    def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
-        """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
-
-        With a schema they are of the scaled columns; ``in_units().summary_frame()`` is in the units of the table.
-
-        ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without intervals.
-        DpciError
-            If pandas is not installed.
-        """
-        estimates = self._estimates(target)
-        intervals = estimates.conf_int(self.names, level=level)
-        columns = {
-            "estimate": intervals.estimate,
-            "std_error": estimates.std_errors(),
-            "pvalue": estimates.pvalues(),
-            "lower": intervals.lower,
-            "upper": intervals.upper,
-        }
-        return new_frame(columns, self.names)
-
-    def _estimates(self, target: Target = "regularised") -> Estimates:
-        return estimates_of(self._record, target)
-
-    def _error_law(self) -> ErrorLaw:
-        return law_of(self._record)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpci import _core
 from dpci.errors import InvalidInput
 
 _F64 = NDArray[np.float64]
@@ -96,3 +97,15 @@ def order_statistic(n_draws: int, level: float) -> int:
     j = np.arange(1, n_draws + 1)
     at_least_j = special.betainc(j, n_draws - j + 1.0, level)
     return 1 + int(np.searchsorted(-at_least_j, -FAILURE_PROBABILITY))
+
+
+def shaped_draws(rng: np.random.Generator, blocks: _core.RowDomain, scale: float, n: int) -> _F64:
+    """Return simulated noise in the shape of blocks, shape (n, k): never for a release."""
+    members, bounds = np.array(blocks.members), np.array(blocks.bounds)
+    dim = len(members)
+    # A uniform point of an l1 ball of k dimensions: exponentials with random signs over the sum of k + 1 of them.
+    size = rng.standard_exponential((n, dim))
+    total = rng.standard_exponential((n, len(bounds))) + size @ (members[:, None] == np.arange(len(bounds)))
+    signs = 2.0 * rng.integers(0, 2, (n, dim)) - 1.0
+    radius = scale * rng.standard_gamma(dim + 1.0, (n, 1))
+    return np.asarray(radius * signs * size * (bounds / total)[:, members])

@@ -13,17 +13,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import (
-    NOISE_AWARE,
-    ErrorLaw,
-    last_step,
-    matrix_noise,
-    noise_blocks,
-    strong_convexity,
-)
+from dpci.accounting.costs import noise_of
 from dpci.losses import WITHOUT_INTERVALS, Hinge
-from dpci.released.fit_record import FitRecord
+from dpci.released.calibration import last_step
 from dpci.released.newton import Newton
+from dpci.released.record import NOISE_AWARE, FitRecord
 
 FALSE_RATE = 1e-3
 """Probability of intervals where the bound binds, at most, by the normal approximation on which the intervals rest."""
@@ -120,7 +114,7 @@ def _shows_slack(
     if not (math.isfinite(variance) and math.isfinite(gain)):
         return False
     if record.mechanism == "objective":
-        shape = noise_blocks(record)
+        shape = record.noise_blocks
         if record.noise_law == "shaped_gaussian" and shape is not None:
             noise = (record.noise_scale * gain) ** 2 * float(shape.metric().max())
             return norm - float(special.ndtri(2.0 * level)) * math.sqrt(variance + noise) <= radius
@@ -138,7 +132,7 @@ def _shows_slack(
 def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
     """Return a bound on the noise in the released Hessian, which one in twenty exceeds, over its least eigenvalue."""
     # A Hessian that keeps its noise can have eigenvalues below lambda, which the true one has not.
-    least = max(float(np.linalg.eigvalsh(hessian)[0]), strong_convexity(record))
+    least = max(float(np.linalg.eigvalsh(hessian)[0]), record.strong_convexity)
     return noise_norm(record, "hessian", 0.05) / least if least > 0.0 else math.inf
 
 
@@ -156,10 +150,9 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     return noise / least if least > 0.0 else math.inf
 
 
-def moment_noise(record: FitRecord, law: ErrorLaw) -> float:
-    """Return the greater of the noise ratios of both released matrices, from released values alone."""
-    fixed, mixed = law.parts(np.eye(law.dim))
-    cov, hessian = fixed + mixed, np.asarray(record.hessian)
+def moment_noise(record: FitRecord, cov: NDArray[np.float64]) -> float:
+    """Return the greater of the noise ratios of both released matrices; ``cov`` is that of the parameters' errors."""
+    hessian = np.asarray(record.hessian)
     if record.newton is not None:
         # The Hessian is that of moved rows, and so is the covariance of their parameters.
         moved = np.linalg.solve(record.newton.map, np.linalg.solve(record.newton.map, cov).T)
@@ -168,7 +161,7 @@ def moment_noise(record: FitRecord, law: ErrorLaw) -> float:
     if record.projection == NOISE_AWARE:
         # The true Hessian has no eigenvalues below the strong convexity.
         values, vectors = np.linalg.eigh(hessian)
-        hessian = vectors * np.maximum(values, strong_convexity(record)) @ vectors.T
+        hessian = vectors * np.maximum(values, record.strong_convexity) @ vectors.T
     return max(hessian_noise(record, hessian), gradient_noise(record, hessian, cov))
 
 
@@ -195,7 +188,7 @@ def greatest_variance(record: FitRecord, gradient_cov: NDArray[np.float64], conv
 
 def noise_norm(record: FitRecord, matrix: Literal["hessian", "gradient_cov"], level: float) -> float:
     """Return a bound on the spectral norm of the noise in a matrix that fails with probability at most ``level``."""
-    noise = matrix_noise(record, matrix)
+    noise = noise_of(record.steps, matrix)
     if noise is None:
         return 0.0 if record.steps[1:] else math.inf
     name, scale = noise

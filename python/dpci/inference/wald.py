@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from dpci import _core
 from dpci.base.tables import ERROR_DIGITS, format_pvalue, number_format
 from dpci.base.validation import check_finite
 from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
-from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
-from dpci.inference.quadratic_tail import chi2_sum_tail
+from dpci.inference.quadratic_tail import chi2_sum_tail, mixing_nodes, ratio_nodes
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import BANNER, Document, Facts, Table
 from dpci.shown.text import as_text
@@ -29,6 +29,35 @@ Method: TypeAlias = Literal["joint", "by_rows"]
 _DEPENDENT = 1e-10
 # Of the simulated p-values, and numbers that are held at once.
 _DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 200_000, 10_000, 2 * 10**7
+
+
+class ErrorLaw(Protocol):
+    """The law of the errors of parameters, as tests ask for it."""
+
+    @property
+    def law(self) -> str:
+        """Name of the law of the noise."""
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+
+    @property
+    def shape(self) -> float:
+        """Shape of the gamma law of W."""
+
+    @property
+    def blocks(self) -> _core.RowDomain | None:
+        """Blocks in whose shape the noise is; None for others."""
+
+    def parts(self, contrasts: _F64, /) -> tuple[_F64, _F64]:
+        """Return the covariances of contrasts without the noise, and of the noise."""
+
+    def pvalues(self, contrasts: _F64, statistic: _F64, /) -> _F64:
+        """Return the probability of errors at least this far from 0."""
+
+    def draw(self, rng: np.random.Generator, contrasts: _F64, n: int, /) -> _F64:
+        """Return draws of the errors, shape (n, m)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -34,7 +34,7 @@ from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.sources.described import check_unit_columns
-from dpci.unit import Beside, Given, Persons, Weights, given_unit
+from dpci.unit import Beside, Persons, Weights, given_unit
 
 __all__ = ["fit_many"]
 
@@ -132,7 +132,10 @@ def fit_many(
     check_different("the keys of groups must differ", groups)
     fitted = for_groups("fit_many", keywords, budget, allowed=_ALLOWED)
     ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
-    given = {key: _given(key, ids[key], weighed[key]) for key in groups}
+    given = {}
+    for key in groups:
+        with _in_group(key):
+            given[key] = given_unit(ids[key], weighed[key])
     common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **fitted)
     settings = {key: dataclasses.replace(common, unit=one.unit, weights=one.weights) for key, one in given.items()}
     together = check_flag("disjoint", disjoint)
@@ -168,11 +171,6 @@ def release_groups(
 
     Also returned is the entry of the ledger that paid for ``whole``, all of them together. ``count`` releases, from the
     true numbers of records of all groups, those that the fits are told, once they are paid.
-
-    Raises
-    ------
-    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
-        Errors of :func:`dpci.fit`, with a note that names the group.
     """
     is_paid = payment.ledger is not None
     tables = {
@@ -224,11 +222,6 @@ def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mappi
     if any(one is None for one in given.values()):
         raise InvalidInput(f"{name} must have an entry for each group and no other, got None for a group")
     return {key: by_name[as_name(key)] for key in groups}
-
-
-def _given(key: object, ids: object, weights: object) -> Given:
-    with _in_group(key):
-        return given_unit(ids, weights)
 
 
 def _checked(key: object, group: object, beside: Beside) -> Source:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from dpci import _core
+from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
@@ -20,6 +20,18 @@ def planned_unit(schema: Schema | None, persons: Persons | None) -> Persons | No
     """Return the unit of a plan: where a schema names persons, every fit is of persons."""
     named = schema is not None and check_schema(schema).persons
     return Persons() if persons is None and named else persons
+
+
+def n_planned_columns(n_features: object, schema: Schema | None) -> int:
+    """Return the number of columns that a plan is given, or that of its schema."""
+    if schema is None:
+        if n_features is None:
+            raise InvalidInput("n_features must be given for a plan without a schema, got None")
+        return check_count("n_features", n_features, least=0)
+    n_columns = len(check_schema(schema).names)
+    if n_features is not None and check_count("n_features", n_features, least=0) != n_columns:
+        raise InvalidInput(f"n_features must be that of the schema, {n_columns}, or None, got n_features={n_features}")
+    return n_columns
 
 
 def check_no_ledger(function: str, keyword: str) -> None:
@@ -47,15 +59,7 @@ def check_keywords(
     allowed: Collection[str] = MODEL_KEYWORDS,
     required: Collection[str] = ("budget", "l2_strength"),
 ) -> None:
-    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
-
-    Raises
-    ------
-    TypeError
-        For the first such keyword.
-    InvalidInput
-        For a ledger, by functions that are not private or cost nothing.
-    """
+    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words."""
     for name in keywords:
         check_no_ledger(function, name)
         if name not in allowed:
@@ -88,14 +92,12 @@ def takes_newton(mechanism: object, l2_strength: object, budget: object, loss: L
         return isinstance(mechanism, str) and mechanism == "newton"
     auto = isinstance(l2_strength, str) and l2_strength == AUTO
     core = loss.to_core()
-    bounded = _are_bounded(core) and isinstance(budget, PureDP | ZCDP | ApproxDP)
+    # Slope and curvature have bounds for every predictor.
+    finite = all(map(math.isfinite, (core.slope_bound, core.curvature_bound)))
+    bounded = (
+        finite and not core.kinked and core.predictor_bound is None and isinstance(budget, PureDP | ZCDP | ApproxDP)
+    )
     return auto and (bounded or (core.is_continued and isinstance(budget, ZCDP | ApproxDP)))
-
-
-def _are_bounded(loss: _core.Loss) -> bool:
-    """Whether slope and curvature have bounds for every predictor, as Newton steps need."""
-    bounds = loss.slope_bound, loss.curvature_bound
-    return all(map(math.isfinite, bounds)) and not loss.kinked and loss.predictor_bound is None
 
 
 _SHARED = frozenset(

@@ -2,19 +2,16 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, step_names, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, noise_of, seal_facts, seals_from, step_names, steps_from
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
 from dpci.data.rows import Rows
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import noise_of
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
@@ -33,13 +30,7 @@ _INSTEAD = " (pass l2_strength for objective perturbation)"
 
 
 def check_newton(keywords: dict[str, Any]) -> None:
-    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use.
-
-    Raises
-    ------
-    InvalidInput
-        For the first one that is given.
-    """
+    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use."""
     strength = keywords.get("l2_strength", AUTO)
     if not (isinstance(strength, str | int | float) and strength in {AUTO, 0.0}):
         raise InvalidInput(
@@ -57,15 +48,7 @@ def for_groups(
     allowed: Collection[str],
     schema: Schema | None = None,
 ) -> dict[str, Any]:
-    """Return the keywords of a function that fits many tables, with Newton steps where these and the budget ask for it.
-
-    Raises
-    ------
-    TypeError
-        For keywords that the function does not know.
-    InvalidInput
-        For a ridge or other keywords that Newton steps do not use.
-    """
+    """Return the keywords of a function that fits many tables, with Newton steps where these ask for them."""
     fitted = dict(keywords)
     loss = default_loss(keywords.get("loss"), schema)
     if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), check_budget(budget), loss):
@@ -76,13 +59,7 @@ def for_groups(
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:
-    """Return the specification of a fit by Newton steps of a table of this size.
-
-    Raises
-    ------
-    InvalidInput
-        For budgets, losses and units for which they are not offered.
-    """
+    """Return the specification of a fit by Newton steps of a table of this size."""
     settings.rows.check_columns(n_columns)
     if isinstance(settings.loss, Custom) and settings.loss.predictor_bound is not None:
         # No ball holds the predictors, on which the bounds of slope and curvature are declared.
@@ -103,32 +80,17 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
 
 def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> dict[str, Any]:
     """Release a fit by Newton steps of rows that are read and paid for; return what a record has of it."""
-    found = _core.release(spec, rows.source, clip=settings.clip, n_threads=settings.n_threads, seed=settings.seed)
-    newton = Newton(
-        map=found["map"],
-        round_map=found["round_map"],
-        radii=found["radii"],
-        bounds=np.array(found["bounds"]),
-        starts=np.array(found["starts"]),
-        gradients=np.array(found["gradients"]),
-        weights=np.array(found["weights"]),
-        centre=found["centre"],
-        ridge=found["ridge"],
-        params=found["moved_params"],
-        edge=found["edge"],
-    )
+    clip, n_threads, seed = settings.clip, settings.n_threads, settings.seed
+    found: Mapping[str, Any] = _core.release(spec, rows.source, clip=clip, n_threads=n_threads, seed=seed)
+    moved = {part.name: found[part.name] for part in fields(Newton) if part.name != "params"}
+    newton = Newton(params=found["moved_params"], **moved)
+    kept = ("params", "hessian", "gradient_cov", "noise_scale", "steps", "seals", "private")
     return {
-        "params": found["params"],
-        "hessian": found["hessian"],
-        "gradient_cov": found["gradient_cov"],
+        **{name: found[name] for name in kept},
         "newton": newton,
         "noise_law": "gaussian" if newton.ridge == 0.0 else "spherical_laplace",
-        "noise_scale": found["noise_scale"],
         "noise_spectral_radius": 0.0,
         "projection": "noise_aware",
-        "steps": found["steps"],
-        "seals": found["seals"],
-        "private": found["private"],
     }
 
 
@@ -226,11 +188,6 @@ def plan_newton(
     """Plan a fit by Newton steps; see :func:`dpci.plan`.
 
     ``schema`` is the blank one of ``partial``, where that has gaps.
-
-    Raises
-    ------
-    InvalidInput
-        Errors of :func:`dpci.fit` before it reads data.
     """
     check_newton(keywords)
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})

@@ -13,8 +13,7 @@ from dpci.budgets import Budget, GaussianBudget, core_budget, planned_neighbors
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import DpciError, InvalidInput
-from dpci.inference.error_law import estimated_matrices
-from dpci.inference.intervals import TARGETS, Target
+from dpci.inference.intervals import TARGETS, Target, estimated_matrices
 from dpci.losses import WITHOUT_INTERVALS, LossLike, Squared, describe
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
@@ -22,6 +21,7 @@ from dpci.model.keywords import (
     UNIT_KEYWORDS,
     check_keywords,
     default_loss,
+    n_planned_columns,
     planned_unit,
     takes_moments,
     takes_newton,
@@ -38,7 +38,6 @@ from dpci.model.recommend import (
 )
 from dpci.model.result import PrivateFit
 from dpci.model.settings import AUTO, CommonKeywords, FitKeywords, OtherKeywords, Settings
-from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.partial import PartialSchema
@@ -154,18 +153,13 @@ class Plan(Displayed):
 
     def _document(self) -> Document:
         unit = self.cost_unit.replace("_", " ")
+        with_intercept = " with the intercept" if self.row_norm > self.rows.norm else ""
         rows = [
-            [
-                name,
-                step.noise.replace("_", " "),
-                f"{step.cost:.4g}",
-                f"{step.sensitivity:.4g}",
-                f"{step.scale:.4g}",
-            ]
+            [name, step.noise.replace("_", " "), *(f"{n:.4g}" for n in (step.cost, step.sensitivity, step.scale))]
             for name, step in zip(step_names(self.steps), self.steps, strict=True)
         ]
         facts = [
-            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),
+            ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{with_intercept}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             *([] if self.persons is None else [("persons", str(self.persons))]),
             *([] if self.weights is None else [("weights", str(self.weights))]),
@@ -207,9 +201,6 @@ class Plan(Displayed):
 
     def __repr__(self) -> str:
         return self.summary()
-
-    def _with_intercept(self) -> str:
-        return " with the intercept" if self.row_norm > self.rows.norm else ""
 
     def _recommendation(self) -> list[tuple[str, str]]:
         if self.recommended_l2_strength is None:

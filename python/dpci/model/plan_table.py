@@ -8,10 +8,9 @@ from typing import Any, Literal, TypeAlias
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned_unit
+from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, n_planned_columns, planned_unit
 from dpci.model.plan import Plan, plan
 from dpci.model.result import PrivateFit
-from dpci.model.tables import n_planned_columns
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, read_rows
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import Step
+from dpci.accounting.costs import Step, noise_of
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.inference.common_levels import group_name, hidden_in_advance
-from dpci.inference.error_law import NOISE_AWARE, noise_of
 from dpci.inference.intervals import TARGETS, Target
 from dpci.model.settings import FitKeywords, Settings
+from dpci.released.record import NOISE_AWARE
 from dpci.rows import Ball, RowDomain, core_blocks, read_rows
 from dpci.schema.table import Schema
 

@@ -20,11 +20,11 @@ from dpci.inference.curvature import (
     shown,
     trusted_room,
 )
-from dpci.inference.error_law import NOISE_AWARE, hides_class, last_step, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
-from dpci.released.fit_record import FitRecord
+from dpci.released.calibration import hides_class, last_step
 from dpci.released.newton import Newton
+from dpci.released.record import NOISE_AWARE, FitRecord
 
 TRUSTED_SPREAD = 0.4
 """Greatest share by which noise may leave the variance of single estimates open without a warning.
@@ -105,7 +105,7 @@ def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
         )
         yield MomentNoiseWarning(message, ratio=found, parameters=parameters)
         return
-    ratio = record.noise_spectral_radius / strong_convexity(record)
+    ratio = record.noise_spectral_radius / record.strong_convexity
     # With output perturbation the Hessian enters the sampling error alone.
     if ratio > TRUSTED_RATIO and record.mechanism == "objective":
         message = (

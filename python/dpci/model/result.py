@@ -9,13 +9,13 @@ from dpci.base.validation import check_flag
 from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
-from dpci.inference.methods import Inference
-from dpci.released.fit_record import FitRecord
-from dpci.report.answer import summary_of
+from dpci.inference.methods import FitInference, Inference
+from dpci.released.record import FitRecord
+from dpci.released.result import SavedRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Numbers, Units, View, interval_notes
+from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
@@ -27,26 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["PrivateFit"]
 
 
-class PrivateFit(Inference, Approvable[FitRecord]):
-    """A released model, made by :func:`dpci.fit`. It holds released and public values only, and never changes.
-
-    Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
-    """
+class ShownInference(Inference, Approvable[SavedRecord]):
+    """Statements from a fit, and the texts, pages and plots that show them."""
 
     __slots__ = ()
-
-    _RECORD, _SHOWN = FitRecord, ShownFit
-
-    @property
-    def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
-
-        "interval_notes" lists the assumptions of the intervals other than large samples, and "common_levels" names
-        single intervals that the release does not support (:attr:`common_levels`).
-        """
-        record, found = self._record, levels_of(self._record)
-        levels = None if found is None else asdict(found)
-        return {**record.privacy, "interval_notes": interval_notes(record), "common_levels": levels}
 
     def summary(
         self,
@@ -73,7 +57,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
             (:meth:`shrinkage`), the scaled parameters, and what the intervals assume.
         """
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return as_text(summary_of(self._record, view, full=check_flag("full", full)))
+        return as_text(self._summary(view, full=check_flag("full", full)))
 
     def plot(
         self,
@@ -115,7 +99,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         DpciError
             If matplotlib is not installed.
         """
-        view, record = View(level=level, target=target, simultaneous=simultaneous, units=units), self._record
+        view, record = View(level=level, target=target, simultaneous=simultaneous, units=units), self._release
         if contrast is None:
             intervals, over = Numbers(record, view).drawn, " over the full range" if view.in_units(record) else ""
         else:
@@ -166,17 +150,46 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         OSError
             If the file cannot be written.
         """
-        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-        from dpci.shown.html import write_html  # noqa: PLC0415  # as above
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return write_html(page_of(self._record, view, title=title), path)
+        return write_html(self._page(view, title), path)
+
+    def _summary(self, view: View, *, full: bool) -> Document:
+        return summary_of(self._release, view, full=full)
+
+    def _page(self, view: View, title: str | None) -> Document:
+        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+
+        return page_of(self._release, view, title=title)
 
     def _document(self) -> Document:
-        return ShownFit(self).sheet(View(), title=None)
+        return self._page(View(), None)
+
+
+class PrivateFit(ShownInference[FitRecord], FitInference):
+    """A released model, made by :func:`dpci.fit`. It holds released and public values only, and never changes.
+
+    Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
+    """
+
+    __slots__ = ()
+
+    _RECORD, _SHOWN = FitRecord, ShownFit
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
+
+        "interval_notes" lists the assumptions of the intervals other than large samples, and "common_levels" names
+        single intervals that the release does not support (:attr:`common_levels`).
+        """
+        record, found = self._record, levels_of(self._record)
+        levels = None if found is None else asdict(found)
+        return {**record.privacy, "interval_notes": interval_notes(record), "common_levels": levels}
 
     def _statement(self) -> "Statement":
-        from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above
+        from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # most programs write no document
 
         return approval_of_fit(self)
 

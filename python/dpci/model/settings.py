@@ -7,15 +7,12 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
 
 from dpci import _core
-from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_intercept,
     check_not_negative,
     check_positive,
     check_real,
-    check_seed,
-    check_threads,
 )
 from dpci.budgets import (
     Budget,
@@ -23,7 +20,6 @@ from dpci.budgets import (
     NeighborsLike,
     PureDP,
     check_budget,
-    check_n_public,
     core_budget,
     read_neighbors,
 )
@@ -31,7 +27,7 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import (
     Mechanism,
     MechanismLike,
@@ -41,10 +37,10 @@ from dpci.mechanisms import (
     OutputPerturbation,
     check_mechanism,
 )
-from dpci.model.tables import check_counts
-from dpci.released.fit_record import FitRecord
+from dpci.released.choices import NoisyChoices
+from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
-from dpci.schema.columns import CategoricalTarget
+from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
 from dpci.sources.described import check_schema
@@ -74,8 +70,6 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
-    "n_threads": check_threads,
-    "seed": check_seed,
     "classes": _optional(check_classes),
 }
 
@@ -145,7 +139,6 @@ class DerivedFacts:
     """The constant that the core appends to every row."""
     rows: RowDomain
     on_violation: OnViolation
-    n_public: int | None
     n_threads: int | None
 
     @cached_property
@@ -173,10 +166,6 @@ class DerivedFacts:
         if self.classes is not None and not self.two_classes:
             raise broken("classes", "None for a loss with real targets", self.classes)
 
-    def public_n(self, n_samples: int) -> int:
-        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
-        return n_samples if self.n_public is None else self.n_public
-
     @property
     def row_norm(self) -> float:
         """Euclidean bound on the rows, without the intercept."""
@@ -189,7 +178,7 @@ def fit_keywords(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DerivedFacts):
+class Settings(DerivedFacts, NoisyChoices):
     """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""
 
     budget: Budget
@@ -202,9 +191,6 @@ class Settings(DerivedFacts):
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
-    unit: Persons | None = None
-    """The rule for the rows of a person; None where rows are records of their own."""
-    weights: Weights | None = None
     n_threads: int | None = None
     seed: int | None = None
     schema: Schema | None = None
@@ -231,7 +217,7 @@ class Settings(DerivedFacts):
         if not self.is_auto:
             strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
             object.__setattr__(self, "l2_strength", strength)
-        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        super().__post_init__()
         if self.schema is not None:
             self._take(self.schema)
         self.check_targets()
@@ -275,13 +261,7 @@ class Settings(DerivedFacts):
 
     @property
     def strength(self) -> float:
-        """Number λ, for functions that take no other.
-
-        Raises
-        ------
-        InvalidInput
-            Where public values have to choose it.
-        """
+        """Number λ, for functions that take no other."""
         if isinstance(self.l2_strength, str):
             raise broken("l2_strength", "a number for this function", self.l2_strength)
         return self.l2_strength
@@ -302,7 +282,7 @@ class Settings(DerivedFacts):
             )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
-        check_counts(self.loss.name, schema)
+        _check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if self.intercept is not None and not schema.intercept:
@@ -312,15 +292,7 @@ class Settings(DerivedFacts):
     def spec(
         self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
     ) -> _core.Spec:
-        """Return the specification for a table of this size, calibrated; studies put other values in two places.
-
-        Raises
-        ------
-        InvalidInput
-            For a combination that is not offered, and blocks of another number of columns.
-        RegularizationTooSmall
-            If the mechanism needs a larger ``l2_strength``.
-        """
+        """Return the specification for a table of this size, calibrated; studies put other values in two places."""
         mechanism = self.mechanism
         assert not isinstance(mechanism, NewtonSteps)  # noqa: S101  # they have a specification of their own
         self.rows.check_columns(n_columns)
@@ -345,18 +317,16 @@ class Settings(DerivedFacts):
 
     def record(self, spec: _core.Spec | _core.NewtonSpec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
         """Return what a release leaves behind; one without moments need not have their fields."""
-        lists = {"steps": steps_from(release["steps"]), "seals": seals_from(release["seals"])}
         public = {
             **self.public_record(spec),
             "names": rows.names,
             "named_columns": rows.named_columns,
             "classes": rows.classes,
             "classes_inferred": rows.classes_inferred,
-            "n_samples": self.public_n(rows.n_records),
-            "version": _core.__version__,
             "table": self.schema,
         }
-        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
+        common = self.recorded(rows.n_records, release, paid=release.get("paid"))
+        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **common})
 
     def public_record(self, spec: _core.Spec | _core.NewtonSpec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
@@ -376,3 +346,13 @@ class Settings(DerivedFacts):
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,
         }
+
+
+def _check_counts(loss: str, schema: Schema) -> None:
+    """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
+    target = schema.target
+    if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
+        raise InvalidInput(
+            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
+            f"in units of its upper bound (count_bound=1), got scale={target.scale!r} and lower={target.lower:g}"
+        )

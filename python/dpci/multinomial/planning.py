@@ -8,10 +8,9 @@ from dpci.base.validation import check_count
 from dpci.budgets import Budget, NeighborsLike, planned_neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
-from dpci.model.keywords import planned_unit
+from dpci.model.keywords import n_planned_columns, planned_unit
 from dpci.model.plan import Plan, planned
 from dpci.model.settings import fit_keywords
-from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.rows import BallLike

@@ -8,9 +8,8 @@ from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
 from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import NOISE_AWARE
 from dpci.losses import SEVERAL, declaration
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ class MultinomialRecord(Saved):
     """The public classes, the reference first."""
 
     def __post_init__(self) -> None:
+        one = self.fit.columns if self.fit.intercept_scale is None else (*self.fit.columns, "intercept")
         fit, bounds = self.fit, [0.0, len(self.classes) - 1.0]
         of_table = None if fit.table is None else getattr(fit.table.target, "labels", None)
         reported = [step.step for step in fit.steps if step.step.startswith("report_")]
@@ -73,7 +73,7 @@ class MultinomialRecord(Saved):
             ),
             (bool(reported), "the steps must be those of a fit", ", ".join(reported)),
             (of_table not in {None, self.classes}, f"classes must be those of the schema, {of_table!r}", self.classes),
-            (not _are_names(fit, self.classes), "names must be those of the classes", fit.names),
+            (block_names(self.classes, one) != fit.names, "names must be those of the classes", fit.names),
         ):
             if is_broken:
                 raise InvalidInput(f"{rule} in {self.WHAT}, got {got!r}")
@@ -82,12 +82,6 @@ class MultinomialRecord(Saved):
     def width(self) -> int:
         """Number of parameters of one class."""
         return len(self.fit.names) // (len(self.classes) - 1)
-
-
-def _are_names(fit: FitRecord, classes: tuple[Label, ...]) -> bool:
-    """Whether the parameters are called by all classes but the reference."""
-    one = fit.columns if fit.intercept_scale is None else (*fit.columns, "intercept")
-    return block_names(classes, one) == fit.names
 
 
 def block_names(classes: tuple[Label, ...], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dpci.base.codec import NotNegative, Saved
 from dpci.base.validation import check_choice, check_reals, check_symmetric
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 from dpci.unit import core_terms
 

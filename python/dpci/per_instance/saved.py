@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from dpci.approval.approvable import Approvable
 from dpci.budgets import Budget
 from dpci.per_instance.record import ReportRecord
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import ReleaseFacts
+from dpci.released.record import FitRecord
 from dpci.released.result import Shown, refused
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
     _record: ReportRecord
     _RECORD, _SHOWN = ReportRecord, ShownReport
 
-    @property
-    def _release(self) -> FitRecord:
-        return self._record.fit
+    def __init__(self, record: ReportRecord) -> None:
+        super().__init__(record, record.fit)
 
     @property
     def kind(self) -> str:

@@ -197,7 +197,7 @@ class Solution:
 
 def solve(record: MomentRecord, model: Model) -> Solution:
     """Solve the equations of a model."""
-    rows, response, back, shift = combinations(record, model)
+    rows, response, back, shift = combinations(record.place, model)
     n = record.divisor
     robust = model.covariance == "robust"
     residuals = planned_residuals(record, model) if robust else None

@@ -91,9 +91,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         """
         record = self._record
         k = len(record.columns)
-        units = np.diag([*record.scale, 1.0 / record.constant, 1.0 / record.target_weight])
-        units[:k, k] = record.middle / record.constant
-        units[k + 1, k] = record.target_middle / record.constant
+        units = record.place.units
         moments = units @ record.matrix @ units.T
         features = len(record.features)
         order = [*range(features), k, *range(features, k), k + 1]

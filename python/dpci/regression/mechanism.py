@@ -13,7 +13,7 @@ from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, NeighborsLike, PureDP
 from dpci.data.arrays import Table
 from dpci.data.frames import known
-from dpci.data.parts import DescribedParts, Partitions, PartRules
+from dpci.data.parts import Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import (
     Rows,
@@ -41,7 +41,7 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.rows import RowDomain, RowsLike
+from dpci.rows import RowsLike
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -190,13 +190,7 @@ _Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]
 
 
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
-    """Return what a release of these choices owes a ledger.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded
-        Errors that the ledger would raise.
-    """
+    """Return what a release of these choices owes a ledger."""
     if isinstance(ledger, Ledger) and isinstance(ledger.total, PureDP) and isinstance(choices.budget, GDP):
         raise InvalidInput(
             f"a ledger with a total of pure DP, {ledger.total!r}, pays for pure DP only, got a budget of Gaussian DP, "
@@ -331,7 +325,10 @@ def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Mo
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
     source = rows.source
     if rows.parts is not None:
-        source = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
+        # Every pass checks rows against their domain: the number of columns is known now.
+        domain = choices.core_domain(rows.shape[1])
+        rules = dataclasses.replace(rows.parts.rules, rows=domain, intercept=spec.intercept)
+        source = dataclasses.replace(rows.parts, rules=rules)
     return _core.release(spec, source, clip=choices.clip, n_threads=choices.n_threads, seed=choices.seed)
 
 
@@ -343,11 +340,6 @@ def _standardised(source: Source, choices: MatrixChoices) -> Source:
         return Source(StandardisedParts(partitions, standardise), None, names_beside(source.beside))
     X, y = standardise.joined(source.X, source.y)
     return Source(standardise.placed(X), standardise.last(X, y), source.beside)
-
-
-def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:
-    """Return rows in parts with what every pass checks them against: the number of columns is known now."""
-    return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=domain, intercept=intercept))
 
 
 def record_of_release(

@@ -14,13 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import GDP, GaussianBudget
+from dpci.budgets import GDP, GaussianBudget, saved_budget
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
-from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
+from dpci.regression.choices.assumed import (
+    Assumptions,
+    assumed,
+    assumed_matrix,
+    expected_residuals,
+    matrix_of_earlier,
+)
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.expected import expected_residuals, matrix_of_earlier
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.equations import Solution, attempt
 from dpci.regression.estimates import LinearEstimates
@@ -30,7 +35,6 @@ from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.released.bounds import ReleasedBounds, are_joint
-from dpci.released.record import saved_budget
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
 from dpci.schema.columns import UnboundedTarget
@@ -178,6 +182,8 @@ class MomentPlan(Displayed):
         return as_text(self._document())
 
     def _document(self) -> Document:
+        alike = "" if self.persons is None else "; all rows of a person are equal"
+        equal = "" if self.weights is None else "; all weights are equal"
         facts = [
             *([] if self.bounds is None else self.bounds.facts()),
             *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
@@ -187,7 +193,7 @@ class MomentPlan(Displayed):
             ("noise", f"standard deviation {self.noise_std_dev:.4g} in each direction of the matrix of scaled columns"),
             ("weakest direction", self._varying()),
             *self._least(),
-            ("assumed", self._assumed()),
+            ("assumed", f"{self._assumed_moments()}{alike}{equal}"),
         ]
         return Document(title=self.title, parts=[self._precision(), Facts(facts)])
 
@@ -251,11 +257,6 @@ class MomentPlan(Displayed):
             f"the regressors vary by {self.expected_variation:.4g} if the assumptions hold, and by at most "
             f"{self.greatest_variation:.4g} in any table; the noise requires more than {self.needed_variation:.4g}"
         )
-
-    def _assumed(self) -> str:
-        alike = "" if self.persons is None else "; all rows of a person are equal"
-        equal = "" if self.weights is None else "; all weights are equal"
-        return f"{self._assumed_moments()}{alike}{equal}"
 
     def _assumed_moments(self) -> str:
         if self.assumptions is None:
@@ -413,10 +414,7 @@ def _variation(case: Case, model: Model, matrix: _F64) -> float:
 
 def _entry_std_devs(record: MomentRecord, std_dev: float) -> _F64:
     """Return the standard deviations of u'Ev for the rows u, v that make the caller's units of the columns."""
-    k = len(record.columns)
-    units = np.diag([*record.scale, 1.0 / record.constant, 1.0 / record.target_weight])
-    units[:k, k] = record.middle / record.constant
-    units[k + 1, k] = record.target_middle / record.constant
+    units = record.place.units
     gram = units @ units.T
     found = std_dev * np.sqrt(0.5 * (np.outer(np.diag(gram), np.diag(gram)) + gram**2))
     found.flags.writeable = False

@@ -1,7 +1,7 @@
 """Record of the release of a moment matrix: released and public values, and their JSON form."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +12,15 @@ from dpci.accounting.costs import Seal, Step
 from dpci.accounting.guarantee import Guarantee, check_spending
 from dpci.base.codec import Positive
 from dpci.base.validation import check_different, check_symmetric
-from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors, SavedGaussianBudget
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
+from dpci.regression.choices.model import Place
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
-from dpci.released.record import Record, SavedGaussianBudget
+from dpci.released.record import Record
 
 _F64 = NDArray[np.float64]
 
@@ -113,6 +114,11 @@ class MomentRecord(Record):
                 raise InvalidInput(f"{name} must have shape {shape}, got {got}")
         if not np.all(self.scale > 0.0):
             raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
+
+    @property
+    def place(self) -> Place:
+        """Where the columns are."""
+        return Place(**{part.name: getattr(self, part.name) for part in fields(Place)})
 
     @property
     def counted_is_public(self) -> bool:

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.approval.approvable import Approvable
-from dpci.base.codec import Saved
-from dpci.base.tables import new_frame, printable
+from dpci.base.codec import Saved, read_only
+from dpci.base.tables import printable
 from dpci.budgets import GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import SCALED, ConfidenceIntervals, Simultaneous
-from dpci.inference.targets.units import TableUnits
+from dpci.inference.targets.units import Estimated, TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
@@ -113,7 +113,7 @@ class ShownRegression(Shown):
         raise refused("a model of classes, as a regression predicts no probabilities", self.result)
 
 
-class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[RegressionRecord]):
+class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvable[RegressionRecord]):
     """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
     Everything is post-processing of the release: it reads no data and uses no budget. Arrays are read-only.
@@ -124,12 +124,8 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
     _RECORD, _SHOWN = RegressionRecord, ShownRegression
 
     def __init__(self, record: RegressionRecord, solution: Solution | None = None) -> None:
-        super().__init__(record)
+        super().__init__(record, record.release)
         self._solution = attempt(record.release, record.model) if solution is None else solution
-
-    @property
-    def _release(self) -> MomentRecord:
-        return self._record.release
 
     @property
     def _model(self) -> Model:
@@ -143,7 +139,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
     @property
     def params(self) -> _F64:
         """Coefficients, shape (k,), the intercept last, in the units of the caller's columns."""
-        return _read_only(solution_of(self).params)
+        return read_only(solution_of(self).params)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -180,33 +176,23 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
         Use it for joint tests. A robust covariance has noise; each of :attr:`std_errors` is then estimated by itself
         and differs from the square root of the diagonal.
         """
-        return _read_only(solution_of(self).covariance())
-
-    @property
-    def std_errors(self) -> _F64:
-        """Standard deviation of the error of each coefficient, shape (k,)."""
-        return _read_only(self._estimates().std_errors())
+        return read_only(solution_of(self).covariance())
 
     @property
     def noise_shares(self) -> _F64:
         """Share of each coefficient's error variance that is due to noise, from 0 to 1, shape (k,)."""
         parts = self._estimates().parts()
-        return _read_only(1.0 - parts.sampling / parts.variance)
+        return read_only(1.0 - parts.sampling / parts.variance)
 
     @property
     def df(self) -> _F64:
         """Degrees of freedom of each coefficient's t distribution, shape (k,)."""
-        return _read_only(self._estimates().parts().df)
+        return read_only(self._estimates().parts().df)
 
     @property
     def residual_variance(self) -> float:
         """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix."""
         return solution_of(self).residual_variance
-
-    @property
-    def pvalues(self) -> _F64:
-        """Two-sided p-values of "the coefficient is 0", shape (k,)."""
-        return _read_only(self._estimates().pvalues())
 
     def conf_int(
         self,
@@ -344,18 +330,6 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
             return as_text(summary_of_release(self._release, self.interval_refusal))
         return as_text(summary_of_regression(*self._parts(), level))
 
-    def summary_frame(self, *, level: float = 0.95) -> Any:  # noqa: ANN401  # pandas is optional
-        """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
-        intervals = self.conf_int(level=level)
-        columns = {
-            "estimate": self.params,
-            "std_error": self.std_errors,
-            "pvalue": self.pvalues,
-            "lower": intervals.lower,
-            "upper": intervals.upper,
-        }
-        return new_frame(columns, self.names)
-
     def _statement(self) -> "Statement":
         from dpci.regression.shown.approval import approval_of_regression  # noqa: PLC0415  # most programs write no document
 
@@ -413,9 +387,3 @@ def solution_of(fit: LinearFit) -> Solution:
     if isinstance(solution, InvalidInput):
         raise InvalidInput(str(solution))
     return solution
-
-
-def _read_only(values: _F64) -> _F64:
-    values = np.array(values)
-    values.flags.writeable = False
-    return values

@@ -11,9 +11,18 @@ from dpci.accounting.costs import Step, steps_from
 from dpci.accounting.guarantee import Guarantee, Ranges
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
-from dpci.budgets import ApproxDP, Budget, GaussianBudget, Neighbors, PureDP, core_budget, remainder, split_budget
+from dpci.budgets import (
+    ApproxDP,
+    Budget,
+    GaussianBudget,
+    Neighbors,
+    PureDP,
+    SavedBudget,
+    core_budget,
+    remainder,
+    split_budget,
+)
 from dpci.errors import InvalidInput
-from dpci.released.record import SavedBudget
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -55,12 +64,6 @@ def gap_specs(
 
     ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Levels take all of δ, and where
     there are bounds as well, a quarter of ε.
-
-    Raises
-    ------
-    InvalidInput
-        For levels without (ε, δ), for persons without ``max_rows``, and for a budget that cannot find bounds among so
-        many records.
     """
     terms = core_terms(n_samples, neighbors, unit)
     if n_unlisted and not isinstance(budget, ApproxDP):
@@ -95,26 +98,14 @@ def are_joint(budget: GaussianBudget, mechanism: str) -> bool:
 
 
 def first_part(budget: Budget, share: float, *, lists: bool, joint: bool) -> Budget:
-    """Return the budget of bounds and lists for a share of a whole; where both parts are ``joint``, lists alone need δ.
-
-    Raises
-    ------
-    InvalidInput
-        For a share that leaves one of the two parts nothing.
-    """
+    """Return the budget of bounds and lists for a share of a whole; where parts are ``joint``, lists alone need δ."""
     own, _ = split_budget(budget, share, "bounds_share")
     return PureDP(own.epsilon) if joint and not lists and isinstance(own, ApproxDP) else own
 
 
 @lru_cache(maxsize=256)
 def rest_after(own: Budget, whole: Budget, *, stages: int, lists: bool, joint: bool) -> Budget:
-    """Return what bounds in so many stages, and lists, leave of a budget for the release that begins with them.
-
-    Raises
-    ------
-    InvalidInput
-        For a part that leaves nothing, and one of another notion.
-    """
+    """Return what bounds in so many stages, and lists, leave of a budget for the release that begins with them."""
     if not (joint and isinstance(whole, ApproxDP)):
         return remainder(whole, own)
     if not isinstance(own, ApproxDP if lists else PureDP):

@@ -13,8 +13,8 @@ from dpci.accounting.costs import Seal, Step, seals_from, steps_from
 from dpci.budgets import Neighbors, budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 from dpci.unit import Persons, core_terms
 
@@ -31,13 +31,7 @@ _OF_STEP = ("cost", "scale", "hessian_scale", "levels_scale", "sensitivity")
 
 
 def newton_spec(record: FitRecord) -> _core.NewtonSpec:
-    """Return the specification that the public choices of a fit by Newton steps make.
-
-    Raises
-    ------
-    InvalidInput
-        For choices that no such fit can have.
-    """
+    """Return the specification that the public choices of a fit by Newton steps make."""
     return _core.NewtonSpec(
         core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=len(record.columns),
@@ -46,6 +40,17 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
         loss=(from_declaration(record.loss) or _as_declared(record.loss)).to_core(),
         budget=core_budget(record.own_budget),
     )
+
+
+def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
+    """Return the last step of a fit by Newton steps, which has the rules of its errors (docs/proofs/newton.md)."""
+    return newton_spec(record).last_step(newton, *record.matrices)
+
+
+def hides_class(record: FitRecord, newton: Newton) -> bool:
+    """Return whether noise hides the rarer class under pure DP, by the best constant predictor of the fit."""
+    constant = float((newton.map @ newton.centre)[-1]) * (record.intercept_scale or 0.0)
+    return newton_spec(record).hides_class(constant)
 
 
 def other_steps(record: FitRecord, newton: Newton) -> str | None:
@@ -125,15 +130,7 @@ def _bounds_that_follow(
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:
-    """Return the specification that the public choices of a fit make: of a custom loss its declaration is enough.
-
-    Raises
-    ------
-    InvalidInput
-        For choices that no fit can have.
-    RegularizationTooSmall
-        If the mechanism needs a larger λ than that of the record.
-    """
+    """Return the specification that the public choices of a fit make: of a custom loss its declaration is enough."""
     if record.loss["name"] == SEVERAL:
         loss = _core.Loss.multinomial(len(record.prefixes) + 1)
     else:

@@ -48,17 +48,7 @@ class NoisyChoices:
     def recorded(
         self, n_records: int, release: Mapping[str, Any], *, paid: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the fields of a record that every release has.
-
-        Parameters
-        ----------
-        n_records : int
-            The number of records that were read.
-        release : mapping
-            Steps, seals and whether the noise is private, as the core returns them.
-        paid : dict, optional
-            The entry of the ledger that paid.
-        """
+        """Return the fields of a record that every release has; ``release`` is what the core returns."""
         return {
             "n_samples": self.public_n(n_records),
             "on_violation": self.on_violation,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
-from dpci.released.fit_record import FitRecord
-from dpci.released.model_record import ModelRecord
-from dpci.released.record import Record
+from dpci.released.record import FitRecord, ModelRecord, Record
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, encoded_rows, same_columns
@@ -34,16 +32,14 @@ AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget | None)
 class PublicFacts(Generic[AnyRecord, AnyBudget]):
     """Public facts of a released model or matrix, from its record."""
 
-    __slots__ = ("_record",)
+    __slots__ = ("_record", "_release")
     _record: Any
+    _release: AnyRecord
+    """The record of the release behind it: its own, where it is no part of another."""
 
-    def __init__(self, record: Any) -> None:  # noqa: ANN401  # of the kind
+    def __init__(self, record: Any, release: AnyRecord | None = None) -> None:  # noqa: ANN401  # of the kind
         self._record = record
-
-    @property
-    def _release(self) -> AnyRecord:
-        """The record of the release behind it: its own, where it is no part of another."""
-        return cast("AnyRecord", self._record)
+        self._release = record if release is None else release
 
     @property
     def n_samples(self) -> int:
@@ -99,31 +95,37 @@ _ROWS = 65_536
 AnyModel = TypeVar("AnyModel", bound=ModelRecord)
 
 
-class Released(PublicFacts[AnyModel, AnyBudget]):
-    """Parameters, predictions and public facts of a linear model, from its record."""
+class Parameters(PublicFacts[AnyModel, AnyBudget]):
+    """Parameters of a linear model, from its record."""
 
     __slots__ = ()
-    _record: AnyModel
 
     @property
     def params(self) -> NDArray[np.float64]:
         """Parameters, shape (k,), the intercept last; those of a private model are released."""
-        return self._record.params
+        return self._release.params
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters; the intercept is called "intercept"."""
-        return self._record.names
+        return self._release.names
 
     @property
     def l2_strength(self) -> float:
         """The regularisation λ of the mean objective, which is part of the definition of the target."""
-        return self._record.l2_strength
+        return self._release.l2_strength
 
     @property
     def loss(self) -> dict[str, Any]:
         """Name, parameter and public bounds of the loss."""
-        return deepcopy(self._record.loss)
+        return deepcopy(self._release.loss)
+
+
+class Released(Parameters[AnyModel, AnyBudget]):
+    """Parameters, predictions and public facts of a linear model, from its record."""
+
+    __slots__ = ()
+    _record: AnyModel
 
     @property
     def classes(self) -> Classes | None:
@@ -181,8 +183,8 @@ class Released(PublicFacts[AnyModel, AnyBudget]):
         return np.column_stack([negative, response(name, score)])
 
 
-class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
-    """A linear model with the facts of its release; k is the number of parameters."""
+class FitFacts(Parameters[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
+    """Parameters and facts of the release of a fit; k is the number of parameters."""
 
     __slots__ = ()
 
@@ -193,7 +195,7 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
         ``mechanism="newton"`` that of the whitened rows, at the start of the last step.
         """
-        return self._record.hessian
+        return self._release.hessian
 
     @property
     def gradient_cov(self) -> NDArray[np.float64] | None:
@@ -202,17 +204,21 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         As released or projected, like the Hessian.
         Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
         """
-        return self._record.gradient_cov
+        return self._release.gradient_cov
 
     @property
     def rows(self) -> Ball | Blocks:
         """Public domain of the rows, without the intercept."""
-        return self._record.rows
+        return self._release.rows
 
     @property
     def mechanism(self) -> str:
         """Where the noise enters: "objective", "output" or the steps, "newton"."""
-        return self._record.mechanism
+        return self._release.mechanism
+
+
+FitModel: TypeAlias = Released[FitRecord, Budget]
+"""A fitted model of one linear predictor."""
 
 
 def record_of(model: Released[AnyModel, Any]) -> AnyModel:

@@ -75,11 +75,6 @@ class Newton:
         return float(self.radii[-1]) >= _GREATEST * math.sqrt(len(self.params)) * (1.0 - 1e-9)
 
     @property
-    def gradient_bound(self) -> float:
-        """Norm that the gradient of no record exceeds at last."""
-        return float(self.bounds[-1, 0])
-
-    @property
     def further(self) -> NDArray[np.float64]:
         """M, which moves round rows to z, shape (k, k)."""
         return np.asarray(np.linalg.solve(self.round_map, self.map))

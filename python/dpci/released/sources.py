@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dpci.losses import SEVERAL
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.formula import formula_text

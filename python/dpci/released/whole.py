@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from dpci.base.validation import check_positive
-from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, for_changes, times
+from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, SavedBudget, for_changes, times
 from dpci.errors import InvalidInput
-from dpci.released.record import SavedBudget
 
 _NAMES = {
     "strata": "all {parts} strata of the table",

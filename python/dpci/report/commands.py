@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, estimates_of
-from dpci.inference.methods import Inference
+from dpci.inference.methods import FitInference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.answer import ratio_intervals, ratios_of, summary_of
-from dpci.report.summary import View
+from dpci.report.summary import View, ratio_intervals, ratios_of, summary_of
 from dpci.report.summary import numbers_of as answered
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
@@ -66,7 +65,7 @@ class ShownModel(Shown):
 class ShownFit(ShownModel):
     """A fit with intervals as commands show it."""
 
-    result: Inference
+    result: FitInference
 
     def document(self, view: View, *, full: bool = False) -> Document:
         """Return the summary as a document."""

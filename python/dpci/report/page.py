@@ -1,46 +1,35 @@
-"""The page of a released model: numbers, plot, budget, guarantee and caveats."""
+"""Pages of released models: that of a fit, and the sections that those of several kinds have in common."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from dpci.base.tables import format_percent
-from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import given_rows, refusal_of
+from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import exceptions, table_values
-from dpci.report.answer import (
-    answer_facts,
-    answer_table,
-    model_words,
-    ratio_table,
-    ratios_of,
-)
-from dpci.report.sections import (
-    SHARED,
-    assumptions_section,
-    attacker_section,
-    budget_section,
-    drawn_note,
-    forest_of,
-    has_products,
-    provenance,
-)
+from dpci.report.meaning import attacker_section
 from dpci.report.summary import (
     Numbers,
     View,
+    answer_facts,
+    answer_table,
     bare_table,
     estimates_table,
     fact_lines,
     interval_note,
     interval_notes,
+    model_words,
     noise_note,
     numbers_of,
+    ratio_table,
+    ratios_of,
     ridge_note,
     target_note,
 )
+from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
-from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
+from dpci.shown.document import BANNER, Bullets, Document, Facts, Forest, Paragraph, Part, Section, Table
 
 _SHRUNKEN = (
     "Regularisation shrinks the coefficients together, possibly several-fold. A column without an effect that is "
@@ -76,14 +65,10 @@ def page_of(
         *caveats(record, shrunken if numbers is not None else [target_note(record, view.target), *shrunken]),
         provenance(record, digest or record.digest),
     ]
-    heading = _heading(record) if title is None else title
-    return Document(title=heading, parts=parts, banner=BANNER[record.private], version=record.version)
-
-
-def _heading(record: FitRecord) -> str:
-    """Return the heading of a page without a title."""
-    kind = "A model with differential privacy" if record.private else "A model with seeded noise"
-    return f"{kind}: {model_words(record)}"
+    if title is None:
+        kind = "A model with differential privacy" if record.private else "A model with seeded noise"
+        title = f"{kind}: {model_words(record)}"
+    return Document(title=title, parts=parts, banner=BANNER[record.private], version=record.version)
 
 
 def _lead(record: FitRecord) -> str:
@@ -130,14 +115,14 @@ def _answer(numbers: Numbers) -> list[Section]:
 
 def _further(numbers: Numbers) -> list[Section]:
     """Return the parameters with all their columns, the columns of the table, and how to read the numbers."""
-    table = estimates_table(numbers)
-    kind = "Released parameters" if numbers.view.target == "regularised" else "Coefficients without the ridge"
-    parameters = Section("parameters", "Parameters", [replace(table, caption=f"{kind}: {table.caption}")], folded=True)
-    return [
-        *([parameters] if numbers.ordinary is not None or ratios_of(numbers) else []),
-        *_columns(numbers.record.table),
-        Section("read", "How to read the numbers", [Bullets(_reading(numbers))], folded=True),
-    ]
+    parameters = []
+    if numbers.ordinary is not None or ratios_of(numbers):
+        table = estimates_table(numbers)
+        kind = "Released parameters" if numbers.view.target == "regularised" else "Coefficients without the ridge"
+        shown = replace(table, caption=f"{kind}: {table.caption}")
+        parameters.append(Section("parameters", "Parameters", [shown], folded=True))
+    reading = Section("read", "How to read the numbers", [Bullets(_reading(numbers))], folded=True)
+    return [*parameters, *_columns(numbers.record.table), reading]
 
 
 def _columns(schema: Schema | None) -> list[Section]:
@@ -301,3 +286,60 @@ def _laws(record: FitRecord) -> str:
         f"P-values and intervals use the joint distribution of sampling error and noise{matrices}. Where the noise is "
         "small, an interval is close to estimate ± 1.96 standard errors."
     )
+
+
+SHARED = (
+    "Every number on this page is released or public. If the assumptions below hold and this release was approved, the "
+    "page may be shared as it is. You may compute anything from it; no further budget is needed."
+)
+"""The last sentences of the first paragraph of every page of a private result."""
+
+
+def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:
+    """Return what was released and spent."""
+    return Section("budget", "The release and its budget", [Facts(facts, caption)], folded=True)
+
+
+def assumptions_section(facts: Sequence[str]) -> Section:
+    """Return what a guarantee rests on."""
+    rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in facts])
+    return Section("conditions", "Assumptions of the guarantee", [rests], folded=True)
+
+
+def provenance(record: Record, digest: str) -> Section:
+    """Return what ties the page to a file, a ledger and a schema."""
+    paid = record.paid
+    facts = [
+        ("hash of the model", digest),
+        ("schema", "none: the rows were encoded by the caller" if record.table is None else record.table.digest),
+        ("ledger", "none was named" if paid is None else f"entry {paid['entry']} of {paid['ledger']}"),
+        ("date", "not recorded without a ledger" if paid is None else str(paid["time"])),
+        ("made with", f"dpci {record.version}"),
+    ]
+    note = "The command dpci verify compares the file of the model with its hash, its schema and its ledger."
+    return Section("provenance", "Where this comes from", [Facts(facts, "Provenance"), Paragraph(note)], folded=True)
+
+
+def forest_of(intervals: ConfidenceIntervals, axis: str) -> Forest:
+    """Return the figure of intervals."""
+    found = intervals
+    return Forest(found.names, found.estimate, found.lower, found.upper, found.level, axis)
+
+
+def drawn_note(schema: Schema) -> str:
+    """Return what a plot of coefficients over full ranges shows."""
+    from_lower = [part.name for part in schema.columns if isinstance(part, NumericColumn) and part.scale == "unit"]
+    lower = f" (of {', '.join(from_lower)}: for the lower bound)" if from_lower else ""
+    where = (
+        " Where a column is part of a product, its coefficient is for the middle of the range of the other column"
+        f"{lower}, and not for 0 as in the table; or for its reference."
+    )
+    return (
+        "The plot shows the effect of the full range of each column, from its lower to its upper bound, and of "
+        f"each category against its reference.{where * has_products(schema)}"
+    )
+
+
+def has_products(schema: Schema) -> bool:
+    """Whether terms of a schema combine columns."""
+    return any(len(term.factors) > 1 for term in schema.terms)

@@ -46,25 +46,8 @@ def forest_plot(
 ) -> "Axes":
     """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
 
-    Parameters
-    ----------
-    intervals : ConfidenceIntervals
-        Intervals to draw; rows without an interval are left out.
-    private : bool
-        Seeded results are marked in the title.
-    order : {"given", "estimate"}
-        Rows in the given order, or with the largest estimate on top.
-    over : str
-        Population of the estimates, for the label of the axis.
-    what : str
-        Name of the estimates, for the label of the axis.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: a new figure.
-
-    Raises
-    ------
-    DpciError
-        If matplotlib is not installed.
+    Rows without an interval are left out; seeded results are marked in the title. ``what`` and ``over`` say on the axis
+    what was estimated, and for which population.
     """
     intervals = given_rows(intervals)
     if ax is None:

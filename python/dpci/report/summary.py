@@ -1,7 +1,9 @@
-"""The numbers of a fit that are shown, in tables, and the facts and notes that a reader needs to judge them."""
+"""Summary of a fit: its numbers in tables, and the facts and notes that a reader needs to judge them."""
 
 import math
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -23,11 +25,12 @@ from dpci.base.tables import (
 from dpci.base.validation import check_choice, check_fraction
 from dpci.errors import DpciError
 from dpci.inference.common_levels import levels_of, note
-from dpci.inference.curvature import curvature_note
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, noise_blocks
+from dpci.inference.contrasts import contrast_rows
+from dpci.inference.curvature import curvature_note, room_of, trusted_room
 from dpci.inference.intervals import (
     TARGETS,
     ConfidenceIntervals,
+    ErrorLaw,
     Estimates,
     Simultaneous,
     Target,
@@ -35,11 +38,11 @@ from dpci.inference.intervals import (
     law_of,
     refusal_of,
 )
-from dpci.inference.targets.units import full_range_map, unit_map
+from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
-from dpci.losses import WITHOUT_INTERVALS, Hinge
+from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
@@ -52,19 +55,7 @@ UNITS: tuple[Units, ...] = ("table", "scaled")
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Parts of a model that are shown.
-
-    Parameters
-    ----------
-    level : float
-        Level of the intervals.
-    target : {"regularised", "unregularised"}
-        Target of the estimates.
-    simultaneous : {"bonferroni", "max_z"}, optional
-        How the intervals cover together; None: each by itself.
-    units : {"table", "scaled"}
-        Coefficients in the units of the table, where the fit had a schema, or parameters of the scaled columns.
-    """
+    """Parts of a model that are shown: which intervals, in the units of the table where the fit had a schema."""
 
     level: float = 0.95
     target: Target = "regularised"
@@ -82,27 +73,13 @@ class View:
         """Whether a fit is shown in the units of its table."""
         return self.units == "table" and record.table is not None
 
-    def title(self, record: FitRecord) -> str:
-        """Return what a table of the intervals is called."""
-        together = "" if self.simultaneous is None else f" simultaneous ({self.simultaneous})"
-        units = " in the units of the table" if self.in_units(record) else ""
-        return f"{format_percent(self.level)}{together} confidence intervals{units}"
-
     def conf_int(self, names: tuple[str, ...], estimates: Estimates) -> ConfidenceIntervals:
         """Return the intervals of estimates."""
         return estimates.conf_int(names, level=self.level, simultaneous=self.simultaneous)
 
 
 class Numbers:
-    """Numbers of a fit with intervals that are shown: estimates and the law of their errors, each computed once.
-
-    Parameters
-    ----------
-    record : FitRecord
-        Record of a fit that has intervals.
-    view : View
-        Parts of it that are shown.
-    """
+    """Numbers of a fit with intervals that are shown: estimates and the law of their errors, each computed once."""
 
     def __init__(self, record: FitRecord, view: View) -> None:
         self.record, self.view, self.in_units = record, view, view.in_units(record)
@@ -127,11 +104,6 @@ class Numbers:
             return self.intervals
         matrix, shift, names = full_range_map(self.record)
         return self.view.conf_int(names, self.parameters.mapped(matrix, shift))
-
-    @cached_property
-    def moment_noise(self) -> float:
-        """See :attr:`dpci.PrivateFit.moment_noise`."""
-        return moment_noise(self.record, law_of(self.record))
 
     @cached_property
     def moved(self) -> tuple[_F64, _F64, _F64] | None:
@@ -177,13 +149,31 @@ class Numbers:
         except DpciError:
             return None
 
+    def table(self, columns: Mapping[str, Sequence[str]]) -> Table:
+        """Return the table of columns of text beside the names, and the units where there are some."""
+        units = {"unit": self.units} if self.in_units else {}
+        whole = {"name": self.names, **units, **columns}
+        return Table(list(whole), list(zip(*whole.values(), strict=True)), self._title, first=INTERVALS_FIRST)
+
+    @property
+    def _title(self) -> str:
+        view = self.view
+        together = "" if view.simultaneous is None else f" simultaneous ({view.simultaneous})"
+        units = " in the units of the table" if self.in_units else ""
+        return f"{format_percent(view.level)}{together} confidence intervals{units}"
+
     def _of(self, target: Target) -> Estimates:
         found = estimates_of(self.record, target)
         return found if self._map is None else found.mapped(*self._map)
 
 
-INTERVALS_FIRST = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
+INTERVALS_FIRST = (
+    *("estimate", "ordinary", "regularised", "lower", "upper", "odds ratio", "rate ratio"),
+    *("std error", "p-value", "ridge", "noise", "scaled"),
+)
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
+_MORE = "summary(full=True) or dpci report --full: ratios, bounds, every step, and the assumptions"
+_ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
 _COUNTED = "Intervals of single parameters account for it."
 _PRIVATE_NUMBER = (
@@ -204,10 +194,17 @@ def numbers_of(record: FitRecord, view: View) -> Numbers | None:
     return Numbers(record, view) if refusal_of(record) is None else None
 
 
-def full_summary(record: FitRecord, view: View, numbers: Numbers | None) -> Document:
-    """Return all that a reader needs to judge a fit; without moments it has no errors and no intervals."""
+def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document:
+    """Return the summary of a fit: its answer, or all that a reader needs to judge it."""
+    numbers = numbers_of(record, view)
+    if not full:
+        table = bare_table(record, view, full=False) if numbers is None else answer_table(numbers)
+        facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
+        return Document(parts=[table, Facts(facts)], banner=BANNER[record.private])
+    ratios = None if numbers is None else ratio_table(numbers)
     parts = [
-        estimates_table(numbers) if numbers is not None else bare_table(record, view),
+        *([] if ratios is None else [ratios]),
+        bare_table(record, view) if numbers is None else estimates_table(numbers),
         *released_table(record.released_bounds, record.table),
         Facts(fact_lines(record)),
         *map(Paragraph, _notes(record, view, numbers)),
@@ -215,35 +212,67 @@ def full_summary(record: FitRecord, view: View, numbers: Numbers | None) -> Docu
     return Document(parts=parts, banner=BANNER[record.private])
 
 
+def answer_table(numbers: Numbers) -> Table:
+    """Return the intervals: of ordinary coefficients, beside the regularised ones where a ridge was needed.
+
+    The ratio is e to the power of the coefficient.
+    """
+    if (ordinary := numbers.ordinary) is not None:
+        both = {"ordinary": ordinary, "regularised": numbers.estimates}
+        return numbers.table({name: _with_intervals(numbers, found) for name, found in both.items()})
+    found = _estimate_columns(numbers)
+    columns = {name: found[name] for name in ("estimate", "lower", "upper", "std error", "p-value")}
+    if (ratio := ratios_of(numbers)) is not None:
+        columns[f"{ratio} ratio"] = _ratio_column(numbers)
+    return numbers.table(columns)
+
+
+def _with_intervals(numbers: Numbers, estimates: Estimates) -> list[str]:
+    """Return estimates, each with its interval behind it; dashes where there is none."""
+    intervals, errors = numbers.view.conf_int(numbers.names, estimates), estimates.std_errors()
+    columns = zip(estimates.values(), errors, intervals.lower, intervals.upper, strict=True)
+    cells = []
+    for value, error, lower, upper in columns:
+        shown = number_format(error, value, digits=ERROR_DIGITS) if np.isfinite(error) else ""
+        cells.append(f"{value:{shown}} ({lower:{shown}} to {upper:{shown}})" if shown else "-")
+    return cells
+
+
+def _ratio_column(numbers: Numbers) -> list[str]:
+    cells = []
+    for value, error, unit in zip(numbers.estimates.values(), numbers.std_errors, numbers.units, strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            ratio = float(np.exp(value))
+        shown = np.isfinite(error) and np.isfinite(ratio) and not unit.startswith(("at ", "no unit"))
+        cells.append(f"{ratio:{number_format(error * ratio, ratio, digits=ERROR_DIGITS)}}" if shown else "")
+    return cells
+
+
 def estimates_table(numbers: Numbers) -> Table:
     """Return the table of estimates: in the units of the table, where it has some.
 
     The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
     """
-    record = numbers.record
-    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
-    rows = estimate_rows(numbers)
+    record, columns = numbers.record, _estimate_columns(numbers)
     if has_ridge(record):
-        header.append("ridge")
-        rows = [[*row, moved] for row, moved in zip(rows, _ridge_column(numbers), strict=True)]
+        columns["ridge"] = _ridge_column(numbers)
     if numbers.in_units:
         shown = number_format(estimates_of(record).std_errors(), record.params, digits=ERROR_DIGITS)
-        scaled = _beside(numbers.names, [f"{value:{shown}}" for value in record.params], record)
-        rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, numbers.units, scaled, strict=True)]
-        header = [header[0], "unit", *header[1:], "scaled"]
-    return Table(header, rows, numbers.view.title(record), first=INTERVALS_FIRST)
+        columns["scaled"] = _beside(numbers.names, [f"{value:{shown}}" for value in record.params], record)
+    return numbers.table(columns)
 
 
-def bare_table(record: FitRecord, view: View) -> Table:
-    """Return the table of a fit without intervals: estimates alone."""
+def bare_table(record: FitRecord, view: View, *, full: bool = True) -> Table:
+    """Return the table of a fit without intervals: estimates alone, in full with the scaled ones beside them."""
     shown = number_format(np.abs(record.params).max(), record.params)
     scaled = [f"{value:{shown}}" for value in record.params]
-    if not view.in_units(record):
-        return Table(["name", "estimate"], list(zip(record.names, scaled, strict=True)))
-    matrix, shift, names, units = unit_map(record)
-    estimates = estimates_as_text(np.asarray(matrix @ record.params + shift))
-    columns = (names, units, estimates, _beside(names, scaled, record))
-    return Table(["name", "unit", "estimate", "scaled"], list(zip(*columns, strict=True)))
+    columns: dict[str, Sequence[str]] = {"name": record.names, "estimate": scaled}
+    if view.in_units(record):
+        matrix, shift, names, units = unit_map(record)
+        estimates = estimates_as_text(np.asarray(matrix @ record.params + shift))
+        columns = {"name": names, "unit": units, "estimate": estimates}
+        columns |= {"scaled": _beside(names, scaled, record)} if full else {}
+    return Table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> list[str]:
@@ -257,14 +286,15 @@ def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> lis
     return [value for block in blocks for value in [*block, ""][:wanted]]
 
 
-def estimate_rows(numbers: Numbers) -> list[list[str]]:
-    """Return the names with estimates, standard errors, p-values and bounds."""
+def _estimate_columns(numbers: Numbers) -> dict[str, list[str]]:
+    """Return estimates, standard errors, p-values and bounds."""
     found, intervals = numbers.estimates, numbers.intervals
     columns = (found.values(), numbers.std_errors, found.pvalues(), intervals.lower, intervals.upper)
     # Coefficients of a table have sizes of their own.
     common = None if numbers.in_units else number_format(_finite(columns[1]), _finite(columns[0]), digits=ERROR_DIGITS)
-    cells = zip(*columns, strict=True)
-    return [[name, *row_of_text(*row, shown=common)] for name, row in zip(numbers.names, cells, strict=True)]
+    rows = [row_of_text(*row, shown=common) for row in zip(*columns, strict=True)]
+    header = ("estimate", "std error", "p-value", "lower", "upper")
+    return {name: [row[at] for row in rows] for at, name in enumerate(header)}
 
 
 def _ridge_column(numbers: Numbers) -> list[str]:
@@ -280,6 +310,78 @@ def _ridge_column(numbers: Numbers) -> list[str]:
 
 def _finite(values: _F64) -> _F64:
     return values[np.isfinite(values)]
+
+
+def _what(record: FitRecord) -> list[tuple[str, str]]:
+    """Return what was fitted, to how many, and what it cost."""
+    unit = "record" if record.persons is None else "person"
+    count = f"{record.n_samples:,} {unit}s"
+    if record.neighbors == "add_remove":
+        count = f"{unit}s whose number is private, taken as {record.n_samples:,}"
+    spent = str(record.spent) if record.whole is None else f"{record.whole.budget} by {record.whole}"
+    return [
+        ("model", f"{model_words(record)}; {count}"),
+        ("budget", f"{spent}; {change_text(record.neighbors, unit)}"),
+    ]
+
+
+def model_words(record: FitRecord) -> str:
+    """Return the kind of model and its outcome, if a schema names it."""
+    kind = "logistic regression" if record.loss["name"] == "logistic" else f"{record.loss_facts.words} loss"
+    if record.table is None:
+        return kind + positive_class(record.shown_classes, inferred=record.classes_inferred)
+    outcome = record.table.target.column
+    if (classes := record.shown_classes) is not None:
+        outcome += f", {classes[1]} against {classes[0]}"
+    return f"{kind} of {outcome}"
+
+
+def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list[tuple[str, str]]:
+    """Return the target, the shrinkage and the noise, a sentence each, and what a reader must not overlook."""
+    target = target_note(record, view.target).removeprefix("Target: ")
+    facts = [("target", f"{target[0].upper()}{target[1:]}")]
+    if numbers is not None and numbers.ordinary is not None:
+        facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
+    cautions = [interval_note(record), custom_note(record)]
+    if numbers is not None:
+        if has_ridge(record):
+            facts.append(("ridge", ridge_size(numbers)))
+        facts += [("noise", share) for share in noise_shares(numbers)]
+        cautions += [*refusal_notes(numbers), _short_intervals(numbers), _levels(record), _curvature(record)]
+    return [*facts, *(("caution", said) for said in cautions if said is not None)]
+
+
+def noise_shares(numbers: Numbers) -> list[str]:
+    """Return what share of the error variance the noise in the parameters has, or that in the gradients of steps."""
+    estimates, total = numbers.estimates, numbers.std_errors**2
+    noise = estimates.law.noise_variance(estimates.map)
+    with np.errstate(all="ignore"):
+        shares = noise / total
+    shares = shares[np.isfinite(shares)]
+    if not len(shares):
+        return []
+    low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
+    span = low if low == high else f"{low} to {high}"
+    where, whose = ("parameters", "their") if numbers.record.newton is None else ("gradients", "the")
+    share = f"The noise in the {where} makes up {span} of the variance of {whose} errors."
+    matrices = " Noise in the matrices can lengthen the intervals further."
+    return [share + matrices * (numbers.record.projection == NOISE_AWARE)]
+
+
+def ridge_size(numbers: Numbers) -> str:
+    """Return the largest distance by which the ridge moves an estimate, in standard errors."""
+    unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
+    if numbers.moved is None:
+        return unknown
+    names, (distance, _, errors) = numbers.names, numbers.moved
+    moved = distance / errors
+    known = np.isfinite(moved)
+    if not known.any():
+        return unknown
+    most = int(np.nanargmax(np.abs(np.where(known, moved, np.nan))))
+    text = f"The ridge moves the estimates by at most {abs(moved[most]):.2g} standard errors ({printable(names[most])})"
+    hidden = int((~known).sum())
+    return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."
 
 
 def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
@@ -443,7 +545,7 @@ def interval_note(record: FitRecord) -> str | None:
 
 def noise_note(numbers: Numbers) -> str | None:
     """Return a note on the noise in the released matrices, or None if it is small."""
-    if (ratio := numbers.moment_noise) <= TRUSTED_NOISE:
+    if (ratio := moment_noise(numbers.record, law_of(numbers.record).cov)) <= TRUSTED_NOISE:
         return None
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
     counted = numbers.record.projection == NOISE_AWARE
@@ -460,14 +562,19 @@ def interval_notes(record: FitRecord, covered: float | None = None) -> list[str]
     """
     if refusal_of(record):
         return []
-    found = levels_of(record) if noise_blocks(record) is not None else None
-    return [
+    notes = [
         *_stretch_notes(record, covered),
-        *([] if found is None else [note(found)]),
-        *([_PRIVATE_NUMBER] if record.neighbors == "add_remove" else []),
-        *([curvature_note(record)] if record.loss_facts.is_flat or record.loss_facts.width is not None else []),
-        *([_CUSTOM] if record.loss["name"] == "custom" else []),
+        _levels(record),
+        _PRIVATE_NUMBER if record.neighbors == "add_remove" else None,
+        curvature_note(record) if record.has_changes else None,
+        _CUSTOM if record.loss["name"] == "custom" else None,
     ]
+    return [said for said in notes if said is not None]
+
+
+def _levels(record: FitRecord) -> str | None:
+    found = levels_of(record) if record.noise_law.startswith("shaped") else None
+    return None if found is None else note(found)
 
 
 def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
@@ -508,6 +615,25 @@ def mean_coverage(law: ErrorLaw) -> float:
     return float(law.coverage_of_greater(np.eye(law.dim), 0.95).mean())
 
 
+def _short_intervals(numbers: Numbers) -> str | None:
+    """Return that single intervals can be too short, where the noise in the matrices hides by how much."""
+    given = np.isfinite(numbers.std_errors).any()
+    if not given or numbers.covered is None or not numbers.covered < TRUSTED_COVERAGE:
+        return None
+    return (
+        f"The intervals hold on average. The noise leaves the variance of an estimate uncertain by about "
+        f"{law_of(numbers.record).spread:.0%}, so that a single {format_percent(0.95)} interval can be too short."
+    )
+
+
+def _curvature(record: FitRecord) -> str | None:
+    """Return what the curvature of a loss with a flat part may do to the intervals, if a fit warns of it."""
+    if not record.has_changes:
+        return None
+    room = room_of(record)
+    return None if room is not None and room >= trusted_room(record) else curvature_note(record)
+
+
 def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
     ridge = ridge_note(record, numbers) if view.target == "regularised" else None
     notes = [
@@ -530,3 +656,47 @@ def custom_note(record: FitRecord) -> str | None:
         "The privacy claim relies on the declared bounds of the custom loss: "
         f"slope_bound={loss['slope_bound']:g}, curvature_bound={loss['curvature_bound']:g}{further}."
     )
+
+
+def ratios_of(numbers: Numbers) -> str | None:
+    """Return "odds" or "rate" where e to the power of a coefficient in the units of the table is such a ratio."""
+    if not numbers.in_units or numbers.record.loss["name"] not in (*LOG_ODDS, SEVERAL, *COUNTS):
+        return None
+    return "rate" if numbers.record.loss["name"] in COUNTS else "odds"
+
+
+def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
+    """Return the odds or rate ratios of all coefficients but the intercept, where there are such ratios."""
+    record, schema, kind = numbers.record, numbers.record.table, ratios_of(numbers)
+    if schema is None or kind is None:
+        return None
+    wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
+    found = numbers.view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted))))
+    per = tuple(map(_change, schema.units)) * len(record.prefixes)
+    return replace((rate_ratios if kind == "rate" else odds_ratios)(record, found), per=per)
+
+
+def ratio_table(numbers: Numbers) -> Table | None:
+    """Return the odds or rate ratios that have a unit, with intervals; None where there are none."""
+    found, what = ratio_intervals(numbers), ratios_of(numbers)
+    if found is None:
+        return None
+    columns = zip(found.names, found.per, found.estimate, found.lower, found.upper, found.refusals, strict=True)
+    rows = [
+        [name, unit, *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
+        for name, unit, ratio, *bounds, refusal in columns
+        if refusal is None and not unit.startswith("no unit")
+    ]
+    caption = f"{format_percent(found.level)} confidence intervals of {what} ratios"
+    return Table(["name", "unit", f"{what} ratio", "lower", "upper"], rows, caption) if rows else None
+
+
+def _change(unit: str) -> str:
+    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
+    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+
+
+def _digits(lower: float, upper: float) -> str:
+    """Return the format of a positive number of which only an interval is known."""
+    width = upper - lower
+    return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"

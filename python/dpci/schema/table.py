@@ -8,11 +8,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.codec import Form, has_fields
 from dpci.base.validation import check_choice, check_flag, composed
 from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
@@ -463,3 +464,21 @@ class RawTable:
         except TypeError as error:  # such as a lazy frame
             raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
         return n_rows, len(self.schema.names)
+
+
+def saved_table(table: Schema | None) -> dict[str, Any] | None:
+    """Return a schema as a record is saved with it: with all fields, so that no default changes what it says."""
+    if table is None:
+        return None
+    return {"digest": table.digest, "schema": table.to_dict(defaults=True)}
+
+
+def _read_table(name: str, value: object) -> Schema:
+    fields = has_fields(name, value, "digest", "schema")
+    schema = Schema.from_dict(fields["schema"])
+    if schema.digest != fields["digest"]:
+        raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {fields['digest']!r}")
+    return schema
+
+
+SavedTable: TypeAlias = Annotated[Schema, Form(saved_table, _read_table)]

@@ -105,24 +105,15 @@ class Section(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A title and what stands below it.
-
-    Attributes
-    ----------
-    title : str
-        Empty where a text needs none.
-    parts : sequence
-        Paragraphs, lists, facts, tables, figures, and sections of them.
-    banner : str or None
-        Notice that must be seen first, such as :data:`SEEDED`.
-    version : str
-        The version of dpci that made the result.
-    """
+    """A title and what stands below it."""
 
     title: str = ""
+    """Empty where a text needs none."""
     parts: Sequence[Part]
     banner: str | None = None
+    """Notice that must be seen first, such as :data:`SEEDED`."""
     version: str = ""
+    """The version of dpci that made the result."""
 
 
 def joined(words: Iterable[Words], separator: str = ", ") -> Words:

@@ -11,7 +11,7 @@ from dpci.approval.schema import Strata
 from dpci.approval.statement import Statement
 from dpci.budgets import Budget
 from dpci.model.result import PrivateFit
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.released.whole import counted_strata
 from dpci.shown.document import Code, names

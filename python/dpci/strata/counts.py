@@ -84,23 +84,10 @@ def count_noise(n_strata: int, budget: Budget) -> CountNoise:
 def release_counts(
     sizes: Mapping[str, int], budget: Budget, *, least: float = 1.0, n_threads: int | None, seed: int | None
 ) -> dict[str, int]:
-    """Release how many records each stratum has, for one that is added or removed.
+    """Release how many records or persons each stratum has, for one that is added or removed.
 
-    Parameters
-    ----------
-    sizes : mapping
-        The true numbers, of persons where the records are persons.
-    budget : Budget
-        Budget that the counts spend.
-    least : float
-        A public number: smaller counts are raised to it.
-    n_threads, seed
-        Threads and seed of a fit; the noise is independent of that of fits with this seed.
-
-    Returns
-    -------
-    dict
-        Whole numbers, each at least four scales of its noise, and ``least``.
+    Counts are raised to four scales of their noise at least, and to the public number ``least``. The noise is
+    independent of that of fits with this seed.
     """
     spec = _grid(len(sizes), budget)
     codes: NDArray[np.float64] = np.repeat(np.arange(float(len(sizes))), list(sizes.values()))

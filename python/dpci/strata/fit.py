@@ -36,7 +36,7 @@ from dpci.schema.parts import encode_table
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.described import check_schema, check_unit_columns, described
-from dpci.strata.counts import CountNoise, count_noise, release_counts, split_off_counts, whole_of
+from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.record import StrataRecord
 from dpci.strata.result import StrataFit
 from dpci.unit import Beside, PersonsLike, Weights, given_unit
@@ -171,7 +171,9 @@ def fit_strata(
     if counted:
         # A ledger counts decimals, below which the sum of both parts has to stay.
         asked = of_fit if ledger is None else rounded_down(of_fit)
-        of_fit, noise = _with_counts(asked, count_share, len(column.categories))
+        share = check_fraction("count_share", _COUNT_SHARE if count_share is None else count_share)
+        of_fit, of_counts = split_off_counts(asked, share)
+        noise = count_noise(len(column.categories), of_counts)
     elif count_share is not None:
         raise broken("count_share", "None unless n_public is 'private', because no counts are released", count_share)
     public = _public_numbers(_MANY if counted else n_public, column.categories)
@@ -186,7 +188,8 @@ def fit_strata(
         schema=model_schema,
         **fitted,
     )
-    common = _with_domain(common, keywords)
+    if not (are_rows_given(keywords.get("rows")) or isinstance(common.mechanism, NewtonSteps)):
+        common = with_default_rows(common)
     if counted:
         _check_for_any_count(common, len(model_schema.names))
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
@@ -216,12 +219,6 @@ def fit_strata(
     return StrataFit(record)
 
 
-def _with_domain(settings: Settings, keywords: Mapping[str, Any]) -> Settings:
-    """Return settings with the domain of rows that a fit of a schema takes where none is given."""
-    given = are_rows_given(keywords.get("rows")) or isinstance(settings.mechanism, NewtonSteps)
-    return settings if given else with_default_rows(settings)
-
-
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:
     """Return the column of strata with its public categories, and the schema of the models without it."""
     if not isinstance(by, str):
@@ -248,15 +245,7 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
 
 
 def _check_for_any_count(settings: Settings, n_columns: int) -> None:
-    """Refuse, before anything is read or paid, public choices that a fit of 10⁷ records refuses.
-
-    Raises
-    ------
-    InvalidInput
-        For a combination that is not offered.
-    RegularizationTooSmall
-        For a λ that is too small, with the smallest one in two digits.
-    """
+    """Refuse, before anything is read or paid, public choices that a fit of 10⁷ records refuses."""
     many = dataclasses.replace(settings, n_public=_MANY)
     if isinstance(many.mechanism, NewtonSteps):
         newton_spec(many, _MANY, n_columns, budget=many.budget)
@@ -330,12 +319,6 @@ def _check_loss(schema: Schema, loss: object) -> None:
             "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
             f"column, got loss={loss!r} with the target {schema.target.column!r}"
         )
-
-
-def _with_counts(budget: Budget, share: float | None, n_strata: int) -> tuple[Budget, CountNoise]:
-    """Return the part of a budget that counts of the strata leave, and their noise."""
-    rest, of_counts = split_off_counts(budget, check_fraction("count_share", _COUNT_SHARE if share is None else share))
-    return rest, count_noise(n_strata, of_counts)
 
 
 def _groups(

@@ -5,10 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 from dpci.base.codec import Form, Saved, check_text
 from dpci.base.validation import check_different
-from dpci.budgets import ApproxDP, Neighbors
+from dpci.budgets import ApproxDP, Neighbors, SavedBudget
 from dpci.errors import InvalidInput
-from dpci.released.fit_record import FitRecord
-from dpci.released.record import SavedBudget
+from dpci.released.record import FitRecord
 from dpci.released.whole import cost_of_strata
 from dpci.strata.counts import CountNoise, count_noise, is_rest, whole_of
 

@@ -26,7 +26,6 @@ from dpci.released.model import record_of
 from dpci.released.result import Shown, shown_of
 from dpci.released.whole import counted_strata
 from dpci.report.plot import Order, forest_plot
-from dpci.report.sections import attacker_section
 from dpci.report.style import caption, symbols
 from dpci.report.summary import View
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Section, Table
@@ -221,8 +220,8 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         return self._page(0.95, None)
 
     def _page(self, level: float, title: str | None) -> Document:
-        from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
-        from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415
+        from dpci.report.meaning import attacker_section  # noqa: PLC0415  # most programs write no page
+        from dpci.report.page import SHARED, budget_section, caveats, forest_of, provenance  # noqa: PLC0415
 
         record = record_of(self._first)
         scale = record.loss_facts.scale

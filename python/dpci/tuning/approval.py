@@ -13,7 +13,7 @@ from dpci.budgets import budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, from_declaration
 from dpci.multinomial.approval import with_classes
 from dpci.released.calibration import differences, differences_of_seals, differences_of_steps, fit_spec
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.shown.document import Code, names
 from dpci.tuning.candidates import option_names, params_text

@@ -24,8 +24,8 @@ from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
-from dpci.released.fit_record import FitRecord, SelectedRecord
 from dpci.released.model import record_of
+from dpci.released.record import FitRecord, SelectedRecord
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable

@@ -15,8 +15,8 @@ from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
+from dpci.released.record import FitRecord
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.tuning.candidates import Search, candidate_settings, check_has_strength, check_share

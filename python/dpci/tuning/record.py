@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, cast
 
 from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
+from dpci.budgets import SavedBudget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.multinomial.record import MultinomialRecord
-from dpci.released.fit_record import FitRecord, SelectedRecord
-from dpci.released.record import SavedBudget
+from dpci.released.record import FitRecord, SelectedRecord
 from dpci.tuning.candidates import FREE
 from dpci.tuning.selection import Selection
 

@@ -17,8 +17,8 @@ from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit, ShownClasses
-from dpci.released.fit_record import SelectedRecord
 from dpci.released.model import Released
+from dpci.released.record import SelectedRecord
 from dpci.released.result import Shown, shown_of
 from dpci.report.commands import ShownFit, ShownModel
 from dpci.report.summary import View
@@ -81,7 +81,7 @@ class SelectedFit(Displayed, Released[SelectedRecord, Budget]):
         return self._record.to_json()
 
     def __setstate__(self, record: str) -> None:
-        self._record = SelectedRecord.from_json(record)
+        super().__init__(SelectedRecord.from_json(record))
 
     def __repr__(self) -> str:
         facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", "no intervals")

@@ -9,11 +9,10 @@ from dpci import _core
 from dpci.accounting.costs import Seal, seals_from
 from dpci.base.codec import Rule
 from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
-from dpci.budgets import Budget
+from dpci.budgets import Budget, read_budget, saved_budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Loss, declaration, from_declaration
 from dpci.multinomial.record import check_declared
-from dpci.released.record import read_budget, saved_budget
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
 METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
-from dpci.inference.quadratic_tail import mixture_quantile, mixture_tail
+from dpci.inference.intervals import ErrorLaw
+from dpci.inference.quadratic_tail import mixing_nodes, mixture_quantile, mixture_tail, ratio_nodes
 
 _F64 = NDArray[np.float64]
 

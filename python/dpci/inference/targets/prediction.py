@@ -11,11 +11,10 @@ from scipy.special import expit
 from dpci import _core
 from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw
-from dpci.inference.intervals import ConfidenceIntervals, Estimates
+from dpci.inference.intervals import ConfidenceIntervals, ErrorLaw, Estimates
 from dpci.losses import LOG_ODDS, response
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units
+from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 

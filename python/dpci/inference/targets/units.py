@@ -1,8 +1,9 @@
 """``TableUnits``: a released model in the units of its table, by a linear map of released values."""
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, Self
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,13 @@ from dpci.base.tables import (
     new_frame,
     row_of_text,
 )
+from dpci.data.arrays import read_only
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
@@ -32,6 +34,35 @@ __all__ = ["TableUnits"]
 
 _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True, eq=False)
+class Bare:
+    """Released values and linear functions of them, without the law of their errors."""
+
+    params: _F64
+    reason: str
+    """Why there are no intervals."""
+
+    def values(self) -> _F64:
+        """Return the estimates."""
+        return self.params.copy()
+
+    def mapped(self, matrix: _F64, shift: _F64) -> "Bare":
+        """Return those of linear functions of these."""
+        return Bare(np.asarray(matrix @ self.params + shift), self.reason)
+
+    def std_errors(self) -> NoReturn:
+        """Raise ``InvalidInput`` with the reason."""
+        raise InvalidInput(self.reason)
+
+    cov = pvalues = std_errors
+
+    def conf_int(self, *_names: object, **_keywords: object) -> NoReturn:
+        """Raise ``InvalidInput`` with the reason."""
+        raise InvalidInput(self.reason)
+
+    wald_test = conf_int
 
 
 class LinearMaps(Protocol):
@@ -67,7 +98,49 @@ class LinearMaps(Protocol):
         """Test that their targets are these values."""
 
 
-class TableUnits(Displayed):
+class Estimated:
+    """Numbers of a result that follow from its estimates, k of them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of what is estimated."""
+
+    @abstractmethod
+    def _estimates(self) -> LinearMaps:
+        """Return the estimates."""
+
+    @property
+    def std_errors(self) -> _F64:
+        """Standard deviation of the error of each estimate, sampling and noise together, shape (k,)."""
+        return read_only(self._estimates().std_errors())
+
+    @property
+    def cov(self) -> _F64:
+        """Covariance of the errors, sampling and noise together, shape (k, k)."""
+        return read_only(self._estimates().cov())
+
+    @property
+    def pvalues(self) -> _F64:
+        """Two-sided p-values of "the target of the estimate is 0", shape (k,); of a fit the regularised target."""
+        return read_only(self._estimates().pvalues())
+
+    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
+        """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
+        return frame_of(self.names, self._estimates(), level)
+
+
+def frame_of(names: tuple[str, ...], estimates: LinearMaps, level: float, **before: NDArray[Any]) -> "pd.DataFrame":
+    """Return estimates with their errors, p-values and intervals as a pandas frame, further columns before them."""
+    intervals = estimates.conf_int(names, level=level)
+    errors, pvalues = estimates.std_errors(), estimates.pvalues()
+    numbers = {"estimate": intervals.estimate, "std_error": errors, "pvalue": pvalues}
+    return new_frame({**before, **numbers, "lower": intervals.lower, "upper": intervals.upper}, names)
+
+
+class TableUnits(Estimated, Displayed):
     """Coefficients in the units of a table, made by ``in_units``: per year, of a category against its reference.
 
     A linear map of released parameters, which reads no data and uses no budget; the map follows from the schema alone.
@@ -78,7 +151,7 @@ class TableUnits(Displayed):
     with ``transform="signed_log"`` they are per unit of the transformed number.
     """
 
-    __slots__ = ("_estimates", "_interval_refusal", "_joint_method", "_names", "_private", "_units")
+    __slots__ = ("_found", "_interval_refusal", "_joint_method", "_names", "_private", "_units")
 
     def __init__(
         self,
@@ -91,7 +164,7 @@ class TableUnits(Displayed):
         interval_refusal: str | None = None,
     ) -> None:
         self._interval_refusal = interval_refusal
-        self._estimates = estimates
+        self._found = estimates
         self._names = names
         self._units = units
         self._joint_method = joint_method
@@ -115,22 +188,7 @@ class TableUnits(Displayed):
     @property
     def params(self) -> _F64:
         """Estimates, shape (k,)."""
-        return _read_only(self._estimates.values())
-
-    @property
-    def std_errors(self) -> _F64:
-        """Standard deviation of the error of each estimate, shape (k,)."""
-        return _read_only(self._estimates.std_errors())
-
-    @property
-    def cov(self) -> _F64:
-        """Covariance of the errors, shape (k, k)."""
-        return _read_only(self._estimates.cov())
-
-    @property
-    def pvalues(self) -> _F64:
-        """Two-sided p-values of "the coefficient is 0", shape (k,)."""
-        return _read_only(self._estimates.pvalues())
+        return read_only(self._found.values())
 
     def conf_int(
         self,
@@ -146,7 +204,7 @@ class TableUnits(Displayed):
         Parameters are those of :meth:`dpci.PrivateFit.conf_int`, whose contrasts are of the scaled parameters.
         """
         rows, names = contrast_rows(contrast, self._names)
-        estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
+        estimates = self._found.mapped(rows, np.zeros(len(rows)))
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
         # A combination of several coefficients, or a multiple of one, has no unit of its own.
         places = [int(row.argmax()) if np.count_nonzero(row) == 1 and row.max() == 1.0 else None for row in rows]
@@ -156,22 +214,16 @@ class TableUnits(Displayed):
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
         rows, labels = contrast_rows(hypothesis, self._names, what="hypothesis")
-        estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
+        estimates = self._found.mapped(rows, np.zeros(len(rows)))
         method: Method = "joint" if len(rows) == 1 else self._joint_method
         return replace(estimates.wald_test(labels, value, method=method, private=self._private), units=OF_TABLE)
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return unit, estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
-        intervals = self.conf_int(level=level)
-        columns = {
-            "unit": np.array(self._units, dtype=object),
-            "estimate": self.params,
-            "std_error": self.std_errors,
-            "pvalue": self.pvalues,
-            "lower": intervals.lower,
-            "upper": intervals.upper,
-        }
-        return new_frame(columns, self._names)
+        return frame_of(self._names, self._found, level, unit=np.array(self._units, dtype=object))
+
+    def _estimates(self) -> LinearMaps:
+        return self._found
 
     def __repr__(self) -> str:
         return "\n".join([table_text(self._table()), *self._refused()])
@@ -277,8 +329,3 @@ def _exponentials(intervals: ConfidenceIntervals, what: str) -> ConfidenceInterv
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
     return replace(intervals, estimate=estimate, lower=lower, upper=upper, units=what)
-
-
-def _read_only(values: _F64) -> _F64:
-    values.flags.writeable = False
-    return values

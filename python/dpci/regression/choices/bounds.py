@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
-from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
+from dpci.data.arrays import Features, NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
 from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
@@ -116,7 +116,8 @@ class Standardise:
     def place(self, n_columns: int) -> tuple[_F64, _F64]:
         """Return the middle and half the width of each of so many columns, the last of which are further targets."""
         n_features = n_columns - self.targets.further
-        middle, half = plain_bounds(n_features) if self.bounds is None else self.bounds.placed(n_features)
+        plain = np.zeros(n_features), np.ones(n_features)
+        middle, half = plain if self.bounds is None else self.bounds.placed(n_features)
         return np.append(middle, self.targets.middle[:-1]), np.append(half, self.targets.half[:-1])
 
     def joined(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
@@ -144,10 +145,7 @@ class Standardise:
         """Return a table in which every bounded column lies within ±1."""
         if self.bounds is None:
             return X
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+        features, values = _dense(X)
         middle, half = self.place(values.shape[1])
         out = np.empty(values.shape)
         height = max(1, _BLOCK // max(1, values.shape[1]))
@@ -160,10 +158,7 @@ class Standardise:
         """Return the same without a copy: the core moves and scales a block of rows at a time."""
         if self.bounds is None:
             return X
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+        features, values = _dense(X)
         return PlacedRows(values, features.names, self.place(features.shape[1]))
 
     def explain(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
@@ -205,6 +200,14 @@ class Standardise:
         return moved
 
 
+def _dense(X: Any) -> tuple[Features, NDArray[Any]]:  # noqa: ANN401  # whatever the caller has
+    """Return a table, and its numbers as one array."""
+    features = as_features(X)
+    if isinstance(features.values, tuple):
+        raise InvalidInput(SPARSE)
+    return features, as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+
+
 @dataclass(frozen=True, eq=False)
 class OnStandardised:
     """Work on a part of the rows, done after they are moved and scaled; picklable as the work is."""
@@ -239,11 +242,6 @@ class StandardisedParts:
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to every part, and merge in their order."""
         return self._parts.reduce(OnStandardised(work, self._standardise))
-
-
-def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
-    """Return the middle and the scale of columns that are used as they are."""
-    return np.zeros(n_columns), np.ones(n_columns)
 
 
 def bounds_and_domain(

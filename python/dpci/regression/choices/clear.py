@@ -14,7 +14,7 @@ from dpci import _core
 from dpci.budgets import ApproxDP, GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.regression.choices.matrix import MatrixChoices
-from dpci.regression.choices.model import PRIVATE, Model, combinations
+from dpci.regression.choices.model import PRIVATE, Model, Place, combinations
 from dpci.rows import Ball
 
 _F64 = NDArray[np.float64]
@@ -24,19 +24,6 @@ _WITHIN = 1e-9
 # Budgets are searched up to this many times the one that is refused, and stated with three digits.
 _GREATEST = 1e12
 _HALVINGS = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placed:
-    """Where the columns of a matrix will be, further targets behind those of X; see ``Place`` of ``model``."""
-
-    columns: tuple[str, ...]
-    target: str
-    middle: _F64
-    scale: _F64
-    constant: float
-    target_middle: float
-    target_weight: float
 
 
 @dataclass(frozen=True)
@@ -55,10 +42,10 @@ class Case:
         return self.choices.spec(self.n_samples, len(self.columns), self.budget, self.columns)
 
     @cached_property
-    def place(self) -> Placed:
+    def place(self) -> Place:
         """Where the columns will be."""
         middle, scale = self.choices.place(len(self.columns))
-        return Placed(
+        return Place(
             columns=self.columns,
             target=self.choices.all_names(self.columns, len(self.columns))[1],
             middle=middle,
@@ -92,11 +79,6 @@ class Case:
         return f"a regression needs more {records} than coefficients, got {got}"
 
     @property
-    def _needs_plans(self) -> bool:
-        """Whether every regression must be planned, which a private ridge cannot be."""
-        return self.choices.unit is not None or self.choices.weights is not None
-
-    @property
     def mass(self) -> float:
         """The most that all records together can count, as a share of what their sums are divided by."""
         if self.choices.weights is None:
@@ -120,16 +102,17 @@ class Case:
         k, constant = len(self.columns), self.spec.intercept
         squares = _squares(self.choices, k)
         # Of the form of a direction on rows of length 1.
-        size = np.linalg.norm if isinstance(self.choices.core_domain(k), Ball) else _greatest
+        order = None if isinstance(self.choices.core_domain(k), Ball) else np.inf
         # The mean of all eigenvalues: at most the squared length of a record in the span of the regressors.
         whole = sum(bound for bound, members in squares if hit[members].any()) + constant**2 * hit[k]
         found = [(mass * whole + np.trace(ridge)) / len(rows)]
         if hit[k]:
             # The direction that is next to the constant: the constant itself where there is an intercept.
             direction = q @ q[k] / np.linalg.norm(q[k])
-            reach = sum(math.sqrt(bound) * size(direction[members]) for bound, members in squares)
+            reach = sum(math.sqrt(bound) * np.linalg.norm(direction[members], order) for bound, members in squares)
             found.append(mass * (reach + constant * abs(direction[k])) ** 2 + direction @ ridge @ direction)
-        one_sided = _one_sided(self.choices, k)
+        schema = self.choices.schema
+        one_sided = np.zeros(k, dtype=bool) if schema is None else ~schema.both_signs
         for bound, members in squares:
             used = [j for j in members if within[j]]
             if not used:
@@ -166,7 +149,9 @@ class Case:
         bound, needed = self.mass * self.spec.intercept**2, self.needed(2)
         if bound > needed:
             return None
-        private = "" if self._needs_plans else "; regressions with l2_strength='private' follow from this matrix"
+        # With persons and weights every regression must be planned, which a private ridge cannot be.
+        planned = self.choices.unit is not None or self.choices.weights is not None
+        private = "" if planned else "; regressions with l2_strength='private' follow from this matrix"
         return (
             "no regression with an intercept and without a ridge can exceed the noise in the matrix: the constant "
             f"varies by {bound:.3g}, but with one column more than {needed:.3g} is needed, got {self.n} and "
@@ -245,15 +230,6 @@ def _squares(choices: MatrixChoices, n_columns: int) -> list[tuple[float, list[i
     for column, block in enumerate(members):
         found[block][1].append(column)
     return found
-
-
-def _greatest(values: _F64) -> float:
-    return float(np.abs(values).max())
-
-
-def _one_sided(choices: MatrixChoices, n_columns: int) -> NDArray[np.bool_]:
-    """Return which columns are never below 0, where a schema says it."""
-    return np.zeros(n_columns, dtype=bool) if choices.schema is None else ~choices.schema.both_signs
 
 
 def _beside_constant(used: list[int], k: int, bound: float, constant: float, ridge: _F64) -> float:

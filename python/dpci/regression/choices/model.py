@@ -1,7 +1,7 @@
 """Which regression is asked for, and its regressors as combinations of the columns of the matrix."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,36 +18,31 @@ Covariance: TypeAlias = Literal["classical", "robust"]
 Ridge: TypeAlias = float | Literal["private"]
 
 
-class Place(Protocol):
-    """Where the columns of a matrix are, and in which units: of a record, or before its release."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Place:
+    """Where the columns of a matrix are, and in which units; further targets are behind those of X."""
+
+    columns: tuple[str, ...]
+    target: str
+    middle: _F64
+    """Middle of the bounds of each column."""
+    scale: _F64
+    """Half the width of the bounds of each column."""
+    constant: float
+    """In the place of the intercept."""
+    target_middle: float
+    """Middle of the bounds of the last target."""
+    target_weight: float
+    """By which targets, less their middle, are multiplied."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of X."""
-
-    @property
-    def target(self) -> str:
-        """Name of the targets."""
-
-    @property
-    def middle(self) -> _F64:
-        """Middle of the bounds of each column."""
-
-    @property
-    def scale(self) -> _F64:
-        """Half the width of the bounds of each column."""
-
-    @property
-    def constant(self) -> float:
-        """In the place of the intercept."""
-
-    @property
-    def target_middle(self) -> float:
-        """Middle of the bounds of the targets."""
-
-    @property
-    def target_weight(self) -> float:
-        """By which targets, less their middle, are multiplied."""
+    def units(self) -> _F64:
+        """Rows of the map from the matrix to the products in the caller's units: columns, 1 and the last target."""
+        k = len(self.columns)
+        units = np.diag([*self.scale, 1.0 / self.constant, 1.0 / self.target_weight])
+        units[:k, k] = self.middle / self.constant
+        units[k + 1, k] = self.target_middle / self.constant
+        return units
 
 
 def check_ridge(name: str, value: object) -> Ridge:

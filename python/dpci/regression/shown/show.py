@@ -16,15 +16,8 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
-from dpci.report.sections import (
-    SHARED,
-    assumptions_section,
-    attacker_section,
-    budget_section,
-    drawn_note,
-    forest_of,
-    provenance,
-)
+from dpci.report.meaning import attacker_section
+from dpci.report.page import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
 from dpci.report.summary import INTERVALS_FIRST, bounds_lines, released_table
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -160,9 +153,11 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     spread, unit = math.sqrt(solution.residual_variance), 1.0
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
         unit = record.table.target.scaling[1]
+    # A robust covariance of persons lets their rows be alike.
+    kind = "cluster-robust" if record.persons is not None else model.covariance
     refined = "" if solution.gradient is None else ", refined by the released gradient"
     return [
-        ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance{refined}"),
+        ("regression", f"of {target_name(record, model)}, {kind} covariance{refined}"),
         ("budget spent", f"{record.budget}, by the moment matrix"),
         *bounds_lines(record.released_bounds),
         *([] if record.persons is None else [("persons", str(record.persons))]),
@@ -201,11 +196,6 @@ def cap_line(record: MomentRecord, solution: Solution, unit: float) -> list[tupl
     few, more = (math.ceil(share * record.divisor) for share in (gradient.seen, gradient.seen_together))
     outliers = f"up to about {few:,} outliers of one size, {more:,} of sizes within a factor of two"
     return [("residual cap", f"{cap:.4g}; {outliers}, or the longer tail of a rare group, may go unseen")]
-
-
-def covariance_kind(record: MomentRecord, model: Model) -> str:
-    """Return what the covariance of the sampling is called: a robust one of persons lets their rows be alike."""
-    return "cluster-robust" if record.persons is not None else model.covariance
 
 
 def ridge_line(model: Model, solution: Solution) -> list[tuple[str, str]]:
