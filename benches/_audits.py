@@ -32,13 +32,14 @@ def specification(
     **counts: Any,
 ) -> _core.Spec:
     """Return a fit of one column without moments; ``counts`` say how much records count."""
+    bound, _ = counts.get("weights", (1.0, None))
     return _core.Spec(
-        n_samples=n,
+        _core.Terms(n, neighbors, **counts),
         n_columns=1,
         intercept=None,
         row_norm=1.0,
         loss=LOSS.to_core(),
-        l2_strength=ridge / n * counts.get("weight_bound", 1.0),
+        l2_strength=ridge / n * bound,
         radius=None,
         budget=core_budget(budget),
         mechanism=mechanism,
@@ -49,8 +50,6 @@ def specification(
         moments="none",
         projection="auto",
         calibration="tight",
-        neighbors=neighbors,
-        **counts,
     )
 
 
@@ -62,7 +61,9 @@ def rows_of(changed: float, copies: int) -> _F64:
 def parameters(spec: _core.Spec, rows: _F64, seeds: range, **columns: Any) -> _F64:
     """Return the released parameter of every seed."""
     y = np.ones(len(rows))
-    fits = (_core.fit(spec, _core.Records(rows, y, **columns), clip=False, n_threads=1, seed=seed) for seed in seeds)
+    fits = (
+        _core.release(spec, _core.Records(rows, y, **columns), clip=False, n_threads=1, seed=seed) for seed in seeds
+    )
     return np.array([fit["params"][0] for fit in fits])
 
 

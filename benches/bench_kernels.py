@@ -57,10 +57,10 @@ def intervals() -> None:
     hessian, gradient_cov = released()
     n, scale = 100_000, 4.0
     v, a = _core.error_components(hessian, gradient_cov, n, "objective", np.eye(DIM))
-    law = ("spherical_laplace", scale, DIM)
+    law = _core.ErrorShape("spherical_laplace", scale, DIM)
     pin(1)
-    exact = minimum(lambda: _core.exact_half_widths(v, a, *law, LEVEL))
-    ours = minimum(lambda: _core.monte_carlo_interval(v, a, *law, LEVEL, DRAWS, 0))
+    exact = minimum(lambda: law.half_widths(v, a, LEVEL))
+    ours = minimum(lambda: _core.monte_carlo_interval(law, v, a, LEVEL, n_draws=DRAWS, seed=0))
     published = best_over_threads(lambda: numpy_published(hessian, gradient_cov, n, scale))
     marginal = best_over_threads(lambda: numpy_marginal(v, a, scale))
     print(f"\nintervals, {DIM} parameters, milliseconds on one core")

@@ -67,7 +67,7 @@ class Case:
         # Least squares of y on these columns.
         plan = (self.regressors, [0.0] * len(self.regressors) ** 2, [0.0, 0.0, 0.0, 1.0])
         return _core.MomentMatrixSpec(
-            n_samples=self.n,
+            _core.Terms(self.n, self.neighbors, persons=self.is_of_persons),
             n_columns=2,
             row_norm=1.0 if self.rows == "ball" else _core.RowDomain.blocks([1.0, 2.0], [0, 1]),
             target_bound=3.0,
@@ -75,8 +75,6 @@ class Case:
             residual_share=0.99 if self.notion == "pure" else 0.9,
             budget={"pure": pure, "approx": approx}.get(self.notion),
             mu=CLAIMS["gdp"] if self.notion == "gdp" else None,
-            neighbors=self.neighbors,
-            persons=self.is_of_persons,
         )
 
     @property
@@ -115,9 +113,7 @@ class Case:
         """Scales of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
         scales = []
         for side in self.sides:
-            found = _core.release_moment_matrix(
-                self.spec, _core.Records(*side, **self.owned(side)), clip=False, n_threads=1, seed=0
-            )
+            found = _core.release(self.spec, _core.Records(*side, **self.owned(side)), clip=False, n_threads=1, seed=0)
             if self.residuals:
                 assert not found["residuals"][0][0].any()
             scales.append([step.scale for step in found["steps"]])

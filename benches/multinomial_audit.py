@@ -80,8 +80,9 @@ class Case:
 
     def specification(self, budget: dpci.PureDP | dpci.ApproxDP) -> _core.Spec:
         """Return the fit that is attacked."""
+        n_records = self.n_others + (self.copies if self.unit == "rows" else 1)
         return _core.Spec(
-            n_samples=self.n_others + (self.copies if self.unit == "rows" else 1),
+            _core.Terms(n_records, self.neighbors, persons=self.unit == "person"),
             n_columns=self.n_columns,
             intercept=None,
             row_norm=1.0,
@@ -97,8 +98,6 @@ class Case:
             moments="none",
             projection="auto",
             calibration="tight",
-            neighbors=self.neighbors,
-            persons=self.unit == "person",
         )
 
     def params(self, spec: _core.Spec, sign: float, seeds: range) -> _F64:
@@ -107,7 +106,9 @@ class Case:
         X = np.concatenate([np.tile(self.held, (self.n_others, 1)), np.tile(self.row(sign), (copies, 1))])
         y = np.append(np.ones(self.n_others), np.full(copies, 2.0))
         ids = np.append(np.arange(self.n_others), np.full(copies, self.n_others)) if self.unit == "person" else None
-        fits = (_core.fit(spec, _core.Records(X, y, persons=ids), clip=False, n_threads=1, seed=seed) for seed in seeds)
+        fits = (
+            _core.release(spec, _core.Records(X, y, persons=ids), clip=False, n_threads=1, seed=seed) for seed in seeds
+        )
         return np.array([fit["params"] for fit in fits])
 
     def derivatives(self, params: _F64, row: _F64, label: int) -> tuple[_F64, _F64]:

@@ -30,13 +30,12 @@ CLAIMS: dict[str, dpci.ZCDP | dpci.ApproxDP] = {
 def spec(budget: dpci.ZCDP | dpci.ApproxDP, neighbors: str) -> _core.NewtonSpec:
     """Return a fit of one column."""
     return _core.NewtonSpec(
-        n_samples=N,
+        _core.Terms(N, neighbors),
         n_columns=1,
         intercept=None,
         row_norm=1.0,
         loss=dpci.losses.Logistic().to_core(),
         budget=core_budget(budget),
-        neighbors=neighbors,  # type: ignore[arg-type]  # one of the two
     )
 
 

@@ -44,11 +44,11 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         x = rows_of(1.0, copies)
         columns = {"persons": persons_of(own)[: len(x)]} if own < N_ROWS else {}
         runs = (
-            _core.release_report(spec, _core.Records(x, np.ones(len(x)), **columns), clip=False, n_threads=1, seed=seed)
+            _core.release(spec, _core.Records(x, np.ones(len(x)), **columns), clip=False, n_threads=1, seed=seed)
             for seed in seeds
         )
         outputs = np.array([[run["params"][0], *_derivatives(run)] for run in runs])
-        scales = tuple(step.scale for step in spec.steps())
+        scales = tuple(step.scale for step in spec.steps)
         scores = [report_scores(settings, scales, 1.0, count, outputs) for count in (own, 0)]
         found.append(scores[0] - scores[1])
     return least_delta(found, BUDGET.epsilon)

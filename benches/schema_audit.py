@@ -60,8 +60,8 @@ class Way:
         for values, seeds in zip(columns, seeds_of(n_runs, 0), strict=True):
             ids = np.minimum(np.arange(len(values)), others)
             records = _core.Records(values[:, None], np.zeros(len(values)), persons=ids if self.unit else None)
-            run, field = getattr(_core, f"release_{release}"), release
-            draws.append([run(spec, records, n_threads=1, seed=seed)[field][0] for seed in seeds])
+            run = getattr(_core, f"release_{release}")
+            draws.append([run(spec, records, n_threads=1, seed=seed)[0] for seed in seeds])
         return draws
 
 
@@ -97,7 +97,7 @@ def widened(ends: tuple[float, float], share: float) -> tuple[float, float]:
 def of_bounds(way: Way, n_runs: int) -> float:
     """Return the lower bound for the bounds of one column."""
     budget = _core.Budget.pure(way.times * PURE.epsilon)
-    spec = _core.BoundsSpec(columns=[((LOWER, UPPER), False)], n_samples=N, budget=budget, **way.unit)
+    spec = _core.BoundsSpec(_core.Terms(N, way.neighbors, **way.unit), columns=[((LOWER, UPPER), False)], budget=budget)
     _, rank = bounds_law(np.zeros(N), spec.share, way)
     # Where the rows leave 0, the lower rank is no more in the many cells below 7.6, and comes to the one above.
     rest = np.repeat([0.0, 7.6, UPPER], [rank - way.rows, way.rows, N - rank - way.rows])
@@ -131,7 +131,7 @@ def levels_law(counts: tuple[int, int], way: Way) -> Law:
 def of_levels(way: Way, n_runs: int) -> float:
     """Return the lower bound for a list of two levels, whose counts are those that tell most."""
     budget = _core.Budget.approx(way.times * APPROX.epsilon, way.times * APPROX.delta)
-    spec = _core.LevelsSpec(n_columns=1, budget=budget, neighbors=way.neighbors, **way.unit)
+    spec = _core.LevelsSpec(_core.Terms(N, way.neighbors, **way.unit), n_columns=1, budget=budget)
     new = way.rows if way.sides == 2 else 0
 
     def told(first: Law, second: Law) -> float:

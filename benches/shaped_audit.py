@@ -37,11 +37,11 @@ def spec_of(notion: str, relation: str, size: float) -> _core.Spec:
         "approx": lambda delta: _core.Budget.approx(CLAIM, delta),
     }
     return _core.Spec(
-        n_samples=N,
+        _core.Terms(N, relation),
         n_columns=len(BOUNDS[notion]),
         intercept=None,
         row_norm=domain_of(notion),
-        loss=_core.Loss.logistic(),
+        loss=_core.Loss("logistic"),
         l2_strength=L2_STRENGTH,
         radius=None,
         budget=budgets[notion](size),
@@ -53,7 +53,6 @@ def spec_of(notion: str, relation: str, size: float) -> _core.Spec:
         moments="none",
         projection="floor",
         calibration="tight",
-        neighbors=relation,
     )
 
 

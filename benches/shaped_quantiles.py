@@ -221,8 +221,8 @@ def check(run: Run) -> Iterator[str]:
         domain = _core.RowDomain.blocks(bounds, blocks)
         row = np.zeros(dim)
         row[: len(weights)] = weights * math.sqrt(share / ((dim + 1.0) * (dim + 2.0)))
-        args = (np.array([1.0 - share]), row, "shaped_laplace", 1.0, dim)
-        widths = [float(_core.exact_half_widths(*args, level, rows=domain)[0]) for level in LEVELS]
+        law, v = _core.ErrorShape("shaped_laplace", 1.0, dim, rows=domain), np.array([1.0 - share])
+        widths = [float(law.half_widths(v, row, level)[0]) for level in LEVELS]
         exact = quantiles(sums, dim, share, 1.0 - np.array(LEVELS))
         errors.append(np.abs(np.array(widths) / exact - 1.0))
     table = np.array(errors)

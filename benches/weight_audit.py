@@ -17,7 +17,7 @@ def bound(mechanism: str, n_runs: int, *, protected: bool, first_seed: int = 0) 
     Without protection the same sum of losses is made of rows that the mechanism takes for records of their own.
     """
     copies = 1 if protected else int(BOUND)
-    counts = {"weight_bound": BOUND} if protected else {}
+    counts = {"weights": (BOUND, None)} if protected else {}
     n = N_RECORDS - 1 + copies
     spec = specification(mechanism, BUDGET, n=n, ridge=RIDGE * n / N_RECORDS, **counts)
     columns = {"weights": np.append(np.ones(N_RECORDS - 1), BOUND)} if protected else {}

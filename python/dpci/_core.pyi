@@ -1,18 +1,28 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.accounting import costs
+from dpci.data.coded import CodedRows
+from dpci.data.parts import DescribedParts
+from dpci.losses import Custom
+from dpci.released.newton import Newton
+
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
 _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
-_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | _Coded
+_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | CodedRows
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
-_Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
+_Column: TypeAlias = tuple[int, tuple[float, float] | None, bool]
+"""A number, the public range or None, and whether 0 stands apart."""
+_Counts: TypeAlias = tuple[list[int], list[int]]
+_Counting: TypeAlias = Callable[[list[_Column]], list[_Counts]]
+_Values_co = TypeVar("_Values_co", covariant=True)
 
 __version__: str
 LANES: int
@@ -22,44 +32,13 @@ LANES: int
 class Loss:
     """A loss with its public bounds; immutable."""
 
-    @staticmethod
-    def logistic() -> Loss: ...
+    def __new__(cls, name: str, *parameters: float) -> Loss:
+        """A loss of dpci.losses by its name; parameters in the order of its class."""
+
     @staticmethod
     def multinomial(n_classes: int) -> Loss: ...
     @staticmethod
-    def huber_hinge(h: float) -> Loss: ...
-    @staticmethod
-    def smooth_hinge(s: float) -> Loss: ...
-    @staticmethod
-    def soft_logistic() -> Loss: ...
-    @staticmethod
-    def squared(target_bound: float) -> Loss: ...
-    @staticmethod
-    def hinge() -> Loss: ...
-    @staticmethod
-    def poisson(count_bound: float) -> Loss: ...
-    @staticmethod
-    def negative_binomial(count_bound: float, dispersion: float) -> Loss: ...
-    @staticmethod
-    def probit() -> Loss: ...
-    @staticmethod
-    def cloglog() -> Loss: ...
-    @staticmethod
-    def huber(target_bound: float, k: float) -> Loss: ...
-    @staticmethod
-    def quantile(quantile: float, target_bound: float, s: float) -> Loss: ...
-    @staticmethod
-    def custom(
-        value: _Vectorised,
-        slope: _Vectorised,
-        curvature: _Vectorised,
-        slope_bound: float,
-        curvature_bound: float,
-        strong_convexity: float,
-        one_signed: bool,
-        target_bounds: tuple[float, float] | None,
-        predictor_bound: float | None,
-    ) -> Loss:
+    def custom(loss: Custom) -> Loss:
         """Checks the declaration on a fixed public grid; raises InvalidInput where it fails."""
 
     name: str
@@ -94,32 +73,20 @@ class Budget:
 
 @final
 class Step:
-    """One step of a release: what it is, what it costs, and its public constants; immutable."""
+    """One step of a release, see dpci.accounting.costs.Step; immutable."""
 
-    step: Literal[
-        "coefficients",
-        "hessian",
-        "gradient_cov",
-        "moments",
-        "report_gradient",
-        "report_hessian",
-        "polynomial",
-        "histogram",
-    ]
-    noise: str
-    """"spherical_laplace" | "gaussian" | "matrix_laplace" | "laplace"."""
+    step: costs.Name
+    noise: costs.Noise
     cost: float
-    """epsilon under PureDP; rho under ZCDP; mu squared under ApproxDP, with calibration="paper" rho or epsilon."""
     scale: float
-    """1/rate (Laplace families) or standard deviation (Gaussian); in a plan, the moments' for any params."""
+    """In a plan, that of the moments for any params."""
     hessian_scale: float | None
     levels_scale: float | None
-    """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
 @final
 class Seal:
-    """How one released vector is sealed; all public; immutable."""
+    """How one released vector is sealed, see dpci.accounting.costs.Seal; immutable."""
 
     def __new__(cls, *, dim: int, distance: float, budget: Budget) -> Seal:
         """The seal of "values", for audits."""
@@ -127,30 +94,10 @@ class Seal:
     release: str
     noise: Literal["discrete_laplace", "discrete_gaussian"]
     lattice: float
-    """A power of two."""
     scale: int
-    """Scale or standard deviation of the integer noise, in lattice steps."""
     distance: float
-    """Greatest Euclidean distance of computed to ideal values."""
     std_dev: float
-    """Standard deviation of the noise in one number."""
     cost: dict[str, float]
-    """Parameters of a budget."""
-
-@type_check_only
-class _Coded(Protocol):
-    """Rows whose categories are codes: 0 for a row without a level."""
-
-    @property
-    def numbers(self) -> _F64: ...
-    @property
-    def codes(self) -> NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]: ...
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Columns of the numbers."""
-    @property
-    def categories(self) -> tuple[tuple[int, int, float], ...]:
-        """First column, number of levels, and entry of each category."""
 
 @type_check_only
 class PlanDict(TypedDict):
@@ -173,19 +120,39 @@ class PlanDict(TypedDict):
     n_params: int
 
 @type_check_only
-class FitDict(TypedDict):
+class _Released(TypedDict):
+    steps: list[Step]
+    seals: list[Seal]
+    private: bool
+
+@type_check_only
+class FitDict(_Released):
     params: _F64
     hessian: _F64 | None
     gradient_cov: _F64 | None
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
-    """1/rate of a Laplace law, or the standard deviation of the Gaussian one."""
     noise_spectral_radius: float
     projection: str
     """"floor", "cautious" or "noise_aware": which one was used ("none" without moments)."""
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
+
+@final
+class Terms:
+    """How many records there are, in what neighbours differ, whose the rows are and how much they weigh; immutable."""
+
+    def __new__(
+        cls,
+        n_samples: int,
+        neighbors: str,
+        *,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weights: tuple[float, float | None] | None = None,
+    ) -> Terms:
+        """n_samples is the public n (n_public under add_remove), of persons where they are the records.
+
+        weights: bound, and what divides weighted sums; None: n_samples.
+        """
 
 @final
 class RowDomain:
@@ -211,13 +178,13 @@ class RowDomain:
     def __reduce__(self) -> tuple[object, ...]: ...
 
 @final
-class Spec:
+class Spec(_Kind[FitDict]):
     """Every public choice of a fit, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: RowDomain | float,
@@ -233,16 +200,7 @@ class Spec:
         moments: Literal["joint", "levels", "separate", "none"],
         projection: Literal["floor", "cautious", "auto", "noise_aware"],
         calibration: Literal["tight", "paper"],
-        neighbors: Literal["replace_one", "add_remove"],
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
-    ) -> Spec:
-        """n_samples is the public n (n_public under add_remove), of persons where they are the records.
-
-        weight_total is what divides weighted sums; None: n_samples.
-        """
+    ) -> Spec: ...
 
     l2_strength: float
     """With what the variant cms11 added to it."""
@@ -256,6 +214,10 @@ class Spec:
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
     """Noise scale of the coefficients: 1/rate or standard deviation."""
+    sensitivity: float
+    """Sensitivity that this noise hides."""
+    seal: Seal
+    """How the parameters are sealed."""
     noise_scale_slope: float
     """Its derivative in epsilon, or in rho under zCDP; delta, l2_strength and the shares fixed."""
     def plan(self) -> PlanDict: ...
@@ -295,34 +257,19 @@ class Records:
         A release under the same bounds does not check them again.
         """
 
-def fit(
-    spec: Spec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> FitDict:
-    """seed=None: operating-system entropy."""
-
 @final
-class NewtonSpec:
+class NewtonSpec(_Kind[NewtonDict]):
     """Every public choice of a fit by Newton steps on round rows, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: RowDomain | float,
         loss: Loss,
         budget: Budget,
-        neighbors: Literal["replace_one", "add_remove"],
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> NewtonSpec:
         """Losses without bounded slope and curvature are refused."""
 
@@ -350,21 +297,7 @@ class NewtonSpec:
     def edge(self, bounds: list[float], hessian: _F64) -> float:
         """Eigenvalues of a released Hessian below it are not told from noise, where these are the last bounds."""
 
-    def last_step(
-        self,
-        *,
-        row_map: _F64,
-        round_map: _F64,
-        radii: list[float],
-        bounds: list[list[float]],
-        starts: _F64,
-        weights: list[float],
-        params: _F64,
-        hessian: _F64,
-        gradient_cov: _F64,
-        edge: float,
-        ridge: float,
-    ) -> LastStep:
+    def last_step(self, steps: Newton, hessian: _F64, gradient_cov: _F64) -> LastStep:
         """The last step of a fit with these released values."""
 
 SEEN_CURVATURE: float
@@ -387,7 +320,7 @@ class LastStep:
         """Whether each contrast is given."""
 
 @type_check_only
-class NewtonDict(TypedDict):
+class NewtonDict(_Released):
     map: _F64
     round_map: _F64
     radii: _F64
@@ -405,29 +338,6 @@ class NewtonDict(TypedDict):
     """Parameters of moved rows."""
     params: _F64
     edge: float
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
-
-def fit_newton(
-    spec: NewtonSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> NewtonDict:
-    """seed=None: operating-system entropy."""
-
-def fit_newton_parts(
-    spec: NewtonSpec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> NewtonDict:
-    """The same of rows in parts, see :func:`fit_parts`."""
 
 @final
 class Request:
@@ -465,23 +375,21 @@ class Sums:
 
 def part_sums(
     request: Request,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     loss: Loss,
     row_norm: RowDomain | float,
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
-    persons: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None,
+    tags: NDArray[np.uint64] | None = None,
     max_rows: int | None = None,
-    weights: _F64 | None = None,
     weight_bound: float | None = None,
 ) -> Sums:
     """The sums over one part, whose rows are checked first; no rows have empty sums.
 
-    persons: the number of the person of each row, and two numbers that stand for it in all parts. Whoever makes the
-    first pass compares the persons of its parts.
+    tags: of persons two numbers for each row, which stand for the person in all parts. Whoever makes the first pass
+    compares the persons of its parts.
     """
 
 def fit_many(
@@ -493,19 +401,6 @@ def fit_many(
     seed: int | None,
 ) -> list[FitDict]:
     """Fits of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
-
-def fit_parts(
-    spec: Spec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> FitDict:
-    """Fit of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread.
-
-    first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
-    """
 
 def error_components(
     hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str, contrast: _F64
@@ -523,37 +418,33 @@ class ErrorLaw:
     shape: float
     @staticmethod
     def plug_in(hessian: _F64, gradient_cov: _F64, n_samples: float, mechanism: str) -> ErrorLaw: ...
+    @staticmethod
+    def noise_aware(matrices: NoisyMatrices) -> ErrorLaw: ...
 
-@final
-class NoisyMatrices:
+@type_check_only
+class NoisyMatrices(TypedDict):
     """Released matrices, and the public values that say what noise is in them."""
 
-    def __new__(
-        cls,
-        hessian: _F64,
-        gradient_cov: _F64,
-        n_samples: float,
-        mechanism: str,
-        noise_law: str,
-        noise_scale: float,
-        l2_strength: float,
-        strong_convexity: float,
-        hessian_noise: tuple[str, float] | None,
-        gradient_cov_noise: tuple[str, float],
-        is_likelihood: bool,
-        may_be_flat: bool,
-        rows: RowDomain | None = ...,
-        gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None = ...,
-        levels_scale: float | None = ...,
-    ) -> NoisyMatrices:
-        """rows: those with the intercept, for noise in their shape and for level totals of this scale.
+    hessian: _F64
+    gradient_cov: _F64
+    n_samples: float
+    mechanism: str
+    noise_law: str
+    noise_scale: float
+    l2_strength: float
+    strong_convexity: float
+    hessian_noise: tuple[str, float] | None
+    gradient_cov_noise: tuple[str, float]
+    is_likelihood: bool
+    may_be_flat: bool
+    rows: RowDomain | None
+    """Rows with the intercept, for noise in their shape and for level totals of this scale."""
+    gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None
+    """Parameters, bounds on slope and curvature, rows without the intercept, and the intercept."""
+    levels_scale: float | None
 
-        gradients: parameters, bounds on slope and curvature, rows without the intercept, and the intercept.
-        """
-
-    def law(self) -> ErrorLaw: ...
-    def estimated(self) -> tuple[_F64, _F64]:
-        """Hessian and gradient covariance as they are estimated."""
+def estimated_matrices(matrices: NoisyMatrices) -> tuple[_F64, _F64]:
+    """Hessian and gradient covariance as they are estimated."""
 
 @final
 class NewtonStep:
@@ -579,57 +470,30 @@ class NewtonStep:
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
         """None for a contrast that is given, else "hidden" or "ridge_too_strong"."""
 
-def exact_half_widths(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    level: float,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
-) -> _F64:
-    """a: for noise in the shape of rows (with the intercept) the multipliers of all coordinates, by contrast."""
+@final
+class ErrorShape:
+    """Law of the noise of the coefficients, and shape of the gamma law of the variance of an error."""
 
-def exact_pvalues(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    statistic: _F64,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
-) -> _F64:
-    """P(|error| >= |statistic|)."""
+    def __new__(
+        cls, noise_law: str, noise_scale: float, dim: int, shape: float = ..., rows: RowDomain | None = None
+    ) -> ErrorShape:
+        """rows: with the intercept, for noise in their shape; a then has the multipliers of all coordinates."""
+
+    def half_widths(self, v: _F64, a: _F64, level: float) -> _F64: ...
+    def pvalues(self, v: _F64, a: _F64, statistic: _F64) -> _F64:
+        """P(|error| >= |statistic|)."""
 
 def monte_carlo_interval(
-    v: _F64,
-    a: _F64,
-    noise_law: str,
-    noise_scale: float,
-    dim: int,
-    level: float,
-    n_draws: int,
-    seed: int | None,
-    shape: float = ...,
-    rows: RowDomain | None = ...,
+    shape: ErrorShape, v: _F64, a: _F64, level: float, *, n_draws: int, seed: int | None
 ) -> tuple[_F64, _F64]:
     """Empirical (alpha/2, 1 - alpha/2) quantiles of the error, to be added to the estimate."""
 
 # Building blocks; not private by themselves.
-def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
-def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64: ...
-def laplace(n: int, dim: int, scale: float, seed: int) -> _F64: ...
-def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
-    """(n, dim, dim); std_dev in isometric coordinates."""
-
-def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
-    """(n, dim, dim); scale = 1/gamma."""
+def draw_noise(law: str, *, n: int, dim: int, scale: float, seed: int) -> _F64:
+    """Draws, one a row, of a law of vectors or symmetric matrices; scale: 1/rate, or a std_dev, isometric for these."""
 
 def minimize_erm(
-    x: _Features,
-    y: _F64,
+    records: Records | DescribedParts,
     *,
     loss: Loss,
     l2_strength: float,
@@ -641,44 +505,12 @@ def minimize_erm(
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,
-    persons: NDArray[np.int64] | None = None,
-    max_rows: int | None = None,
-    weights: _F64 | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    terms: Terms | None = None,
 ) -> dict[str, Any]:
-    """params, certificate, n_iterations, solver. linear_term is b/n."""
+    """params, certificate, n_iterations, solver. linear_term is b/n; terms: of persons or weighted rows."""
 
-def minimize_erm_parts(
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    n_params: int,
-    loss: Loss,
-    l2_strength: float,
-    radius: float | None,
-    intercept: float | None,
-    linear_term: _F64 | None,
-    start: _F64 | None,
-    solver: Literal["auto", "newton", "preconditioned", "lbfgs", "ball"],
-    tolerance: float,
-    max_iterations: int,
-) -> dict[str, Any]:
-    """Counterpart of minimize_erm for rows in parts; row_norm of part_sums is the greatest float."""
-
-def hessian_and_gradient_cov_parts(
-    evaluate: Callable[[Request], Sums],
-    params: _F64,
-    *,
-    first: tuple[Request, Sums],
-    n_params: int,
-    loss: Loss,
-    l2_strength: float,
-    intercept: float | None,
-) -> tuple[_F64, _F64]: ...
 def erm_value_and_gradient(
-    x: _Features,
-    y: _F64,
+    records: Records | DescribedParts,
     params: _F64,
     *,
     loss: Loss,
@@ -687,8 +519,7 @@ def erm_value_and_gradient(
     n_threads: int | None,
 ) -> tuple[float, _F64]: ...
 def hessian_and_gradient_cov(
-    x: _Features,
-    y: _F64,
+    records: Records | DescribedParts,
     params: _F64,
     *,
     loss: Loss,
@@ -697,43 +528,29 @@ def hessian_and_gradient_cov(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def checked_rows(
-    x: _Features,
-    y: _F64,
-    *,
-    row_norm: RowDomain | float,
-    clip: bool,
-    intercept: float | None,
-    n_threads: int | None,
+    records: Records, *, row_norm: RowDomain | float, clip: bool, intercept: float | None, n_threads: int | None
 ) -> _F64:
     """(n, k): the rows as a fit uses them. y of -1 and 1."""
 
 def weighted_gram(x: _F64, weights: _F64, *, n_threads: int | None) -> _F64: ...
 
-# Baselines.
 @type_check_only
-class BaselineDict(TypedDict):
+class BaselineDict(_Released):
     params: _F64
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @type_check_only
-class HistogramDict(TypedDict):
-    params: _F64
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
+class HistogramDict(BaselineDict):
     counts: _F64
     """Released counts of all cells, the levels of the target in the outermost loop, the last axis in the innermost."""
 
 @final
-class FunctionalSpec:
+class FunctionalSpec(_Kind[BaselineDict]):
     """Every public choice of the functional mechanism, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         intercept: float | None,
         row_norm: float,
@@ -742,25 +559,10 @@ class FunctionalSpec:
         l2_strength: float,
         budget: Budget,
         calibration: Literal["tight", "paper"],
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> FunctionalSpec: ...
 
-def release_functional_mechanism(
-    spec: FunctionalSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> BaselineDict:
-    """seed=None: operating-system entropy."""
-
 @final
-class MomentMatrixSpec:
+class MomentMatrixSpec(_Kind[MomentMatrixDict]):
     """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP.
 
     residuals: of each regression whose residuals' moments are released its regressors, their ridge and its response;
@@ -769,8 +571,8 @@ class MomentMatrixSpec:
 
     def __new__(
         cls,
+        terms: Terms,
         *,
-        n_samples: int,
         n_columns: int,
         further_targets: int = 0,
         row_norm: RowDomain | float,
@@ -781,11 +583,6 @@ class MomentMatrixSpec:
         refined_share: float = 0.5,
         budget: Budget | None = None,
         mu: float | None = None,
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> MomentMatrixSpec: ...
 
     intercept: float
@@ -809,7 +606,7 @@ class PlannedMatrixDict(TypedDict):
     points: list[_F64]
     refined: list[tuple[_F64, float, float]]
 
-def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
+def sealed_std_dev(noise: str, scale: float, dim: int, seal_std_dev: float) -> float:
     """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
 
 LEVELS: int
@@ -821,11 +618,11 @@ def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, 
     Then the share that is seen at one level, that at four adjacent ones, and that which the cap may cut.
     """
 
-def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
+def clear_of_noise(std_dev: float, n_regressors: int) -> float:
     """Threshold that the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
-class MomentMatrixDict(TypedDict):
+class MomentMatrixDict(_Released):
     """A released moment matrix; point and moments of planned regressions.
 
     Of refined ones point, levels, gradient, cap and weight.
@@ -834,29 +631,6 @@ class MomentMatrixDict(TypedDict):
     matrix: _F64
     residuals: list[tuple[_F64, _F64]]
     refined: list[tuple[_F64, _F64, _F64, float, float]]
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
-
-def release_moment_matrix(
-    spec: MomentMatrixSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> MomentMatrixDict:
-    """seed=None: operating-system entropy."""
-
-def release_moment_matrix_parts(
-    spec: MomentMatrixSpec,
-    evaluate: Callable[[Request], Sums],
-    *,
-    first: tuple[Request, Sums],
-    clip: bool,
-    seed: int | None,
-) -> MomentMatrixDict:
-    """The same for rows in parts, whose sums ``evaluate`` brings."""
 
 @type_check_only
 class RegressionDict(TypedDict):
@@ -896,13 +670,7 @@ class BoundsSpec:
     """Public points for each column, and the law that chooses bounds among them, validated; holds no data."""
 
     def __new__(
-        cls,
-        *,
-        columns: list[tuple[tuple[float, float] | None, bool]],
-        n_samples: int,
-        budget: Budget,
-        persons: bool = False,
-        max_rows: int | None = None,
+        cls, terms: Terms, *, columns: list[tuple[tuple[float, float] | None, bool]], budget: Budget
     ) -> BoundsSpec:
         """Columns: the public range of each, or None, and whether 0 stands apart."""
 
@@ -910,77 +678,44 @@ class BoundsSpec:
     """Share of the records that bounds leave out on either side."""
     steps: list[Step]
 
-@type_check_only
-class BoundsDict(TypedDict):
-    """Bounds of each column, None where they are degenerate."""
-
-    bounds: list[tuple[float, float] | None]
-    steps: list[Step]
-    private: bool
-
 def release_bounds(
-    spec: BoundsSpec,
-    records: Records,
-    *,
-    n_threads: int | None,
-    seed: int | None,
-) -> BoundsDict:
-    """Release bounds of the columns of dense rows, of which nothing is assumed."""
+    spec: BoundsSpec, records: Records | _Counting, *, n_threads: int | None, seed: int | None
+) -> list[tuple[float, float] | None]:
+    """Release bounds of the columns of dense rows, of which nothing is assumed; None where they are degenerate.
+
+    Of rows in parts a function adds what count_cells counts, once for each stage.
+    """
 
 @final
 class LevelsSpec:
     """The law by which each level of a column is kept, validated; holds no data."""
 
-    def __new__(
-        cls, *, n_columns: int, budget: Budget, neighbors: str, persons: bool = False, max_rows: int | None = None
-    ) -> LevelsSpec: ...
+    def __new__(cls, terms: Terms, *, n_columns: int, budget: Budget) -> LevelsSpec: ...
 
     half_count: float
     """Number of rows at which a level is kept in about half of the releases."""
     steps: list[Step]
 
-@type_check_only
-class LevelsDict(TypedDict):
-    """Levels of each column that are kept, increasing."""
-
-    levels: list[list[int]]
-    private: bool
-
 def count_cells(
-    columns: list[tuple[int, tuple[float, float] | None, bool]],
-    records: Records,
-    *,
-    max_rows: int | None,
-    n_threads: int | None,
-) -> list[tuple[list[int], list[int]]]:
-    """Values of each column (its number, its range, whether 0 stands apart) at its public points, and between them."""
-
-def release_bounds_parts(
-    spec: BoundsSpec,
-    count: Callable[[list[tuple[int, tuple[float, float] | None, bool]]], list[tuple[list[int], list[int]]]],
-    *,
-    seed: int | None,
-) -> BoundsDict:
-    """Bounds of rows in parts, over which ``count`` adds what count_cells counts, once for each stage."""
-
-def release_levels_parts(spec: LevelsSpec, counts: list[list[int]], *, seed: int | None) -> list[list[bool]]:
-    """Whether each level of each column is kept, of those that so many rows have."""
+    columns: list[_Column], records: Records, *, max_rows: int | None, n_threads: int | None
+) -> list[_Counts]:
+    """Values of each column at its public points, and between them."""
 
 def release_levels(
-    spec: LevelsSpec,
-    records: Records,
-    *,
-    n_threads: int | None,
-    seed: int | None,
-) -> LevelsDict:
-    """Release levels of the columns of dense rows, whole numbers; what is not at least 0 is none."""
+    spec: LevelsSpec, records: Records | list[list[int]], *, n_threads: int | None, seed: int | None
+) -> list[list[int]]:
+    """Release levels of the columns of dense rows, increasing whole numbers; what is not at least 0 is none.
+
+    Of rows in parts: the number of rows that have each level, from 0, in each column.
+    """
 
 @final
-class HistogramSpec:
+class HistogramSpec(_Kind[HistogramDict]):
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 
     def __new__(
         cls,
+        terms: Terms,
         *,
         axes: list[tuple[list[int], list[float]]],
         n_columns: int,
@@ -989,33 +724,20 @@ class HistogramSpec:
         l2_strength: float,
         intercept: float | None,
         budget: Budget,
-        neighbors: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
     ) -> HistogramSpec:
-        """An axis is its columns and its levels, one after another."""
+        """An axis is its columns and its levels, one after another. The counts are the number of records."""
 
     n_cells: int
     def noise(self) -> tuple[str, float]:
         """Law and scale of the noise of a count."""
 
-def release_histogram(
-    spec: HistogramSpec,
-    records: Records,
-    *,
-    n_threads: int | None,
-    seed: int | None,
-) -> HistogramDict:
-    """seed=None: operating-system entropy."""
-
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
-def joint_delta(epsilon: float, mu: float, *, stage_epsilon: float, stages: int) -> float:
+def joint_delta(epsilon: float, mu: float, stage_epsilon: float, stages: int) -> float:
     """Bound on delta of exponential mechanisms, one after another, and Gaussian noise."""
 
-def joint_rest(epsilon: float, delta: float, *, stage_epsilon: float, stages: int) -> float:
+def joint_rest(epsilon: float, delta: float, stage_epsilon: float, stages: int) -> float:
     """Greatest epsilon that the same mechanisms leave to Gaussian noise with a seal, at the whole delta."""
 
 @final
@@ -1085,19 +807,16 @@ def approx_to_zcdp(epsilon: float, delta: float, calibration: str) -> float:
 
 # Per-instance reports.
 @type_check_only
-class ReportDict(TypedDict):
+class ReportDict(_Released):
     params: _F64
     gradient: _F64 | None
     hessian: _F64 | None
     """Hessian of the sum objective, (k, k)."""
     noise_scale: float
     """Standard deviation of the coefficients' noise."""
-    steps: list[Step]
-    seals: list[Seal]
-    private: bool
 
 @final
-class ReportSpec:
+class ReportSpec(_Kind[ReportDict]):
     """Every public choice of a model with its report, validated; holds no data."""
 
     def __new__(
@@ -1111,21 +830,10 @@ class ReportSpec:
     ) -> ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
 
-    def steps(self) -> list[Step]:
-        """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
-
-    def seal(self) -> list[Seal]:
-        """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
-
-def release_report(
-    spec: ReportSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-) -> ReportDict:
-    """seed=None: operating-system entropy."""
+    steps: list[Step]
+    """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
+    seal: Seal
+    """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
 
 @final
 class RecordBounds:
@@ -1133,10 +841,10 @@ class RecordBounds:
 
     def __new__(
         cls,
+        terms: Terms,
         *,
         loss: Loss,
         params: _F64,
-        n_public: int,
         l2_strength: float,
         std_dev: float,
         delta: float,
@@ -1147,10 +855,6 @@ class RecordBounds:
         failure_probability: float,
         simultaneous: bool,
         bound: str,
-        persons: bool = False,
-        max_rows: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
     ) -> RecordBounds:
         """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
     hessian_radius: float | None
@@ -1248,14 +952,28 @@ class Utility:
     ) -> tuple[float, _F64, _F64]:
         """Mean loss or smoothed accuracy with gradient and Hessian, averaged over the noise."""
 
-def simulate(
-    spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | MomentMatrixSpec | TuningSpec,
-    records: Records,
+@type_check_only
+class _Kind(Generic[_Values_co]):
+    """Public choices of a release that Python reads as these values."""
+
+def release(
+    spec: _Kind[_Values_co],
+    records: Records | DescribedParts,
     *,
-    n_runs: int,
-    seed: int,
+    clip: bool,
     n_threads: int | None,
-) -> _F64:
+    seed: int | None,
+    progress: Callable[[int], object] | None = None,
+) -> _Values_co:
+    """The release of these choices. seed=None: operating-system entropy.
+
+    Rows may be in parts for fits and moment matrices: evaluate sums over all of them by part_sums, with the bounds of
+    the release; later passes have the key of the first and must find its rows.
+
+    ``progress`` is called with 1 after each model that a tuning compares.
+    """
+
+def simulate(spec: _Kind[Any], records: Records, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
     """One release a row. Not private.
 
     A fit: params, then the lower triangles of both noisy matrices, before projection. A report: params, then, where
@@ -1263,7 +981,9 @@ def simulate(
     tuning: index and params.
     """
 
-def simulate_seals(seal: Seal, values: _F64, *, n_runs: int, seed: int, n_threads: int | None) -> _F64:
+def simulate_seals(
+    values: _F64, *, distance: float, budget: Budget, n_runs: int, seed: int, n_threads: int | None
+) -> _F64:
     """The same values through the seal, a run a row. Not private."""
 
 def moment_steps(spec: Spec, margin: float) -> list[Step]:
@@ -1291,8 +1011,11 @@ class TuningFacts(TypedDict):
     shape: float | None
 
 @final
-class TuningSpec:
-    """The candidates of a tuning and how one is chosen; holds no data."""
+class TuningSpec(_Kind[tuple[int, _F64, bool]]):
+    """The candidates of a tuning and how one is chosen; holds no data.
+
+    A release is the index of the chosen candidate, the parameters of its model, and whether they are private.
+    """
 
     def __new__(
         cls,
@@ -1309,29 +1032,7 @@ class TuningSpec:
 
     def facts(self) -> TuningFacts: ...
     def model(self, index: int) -> Spec:
-        """One candidate as it is fitted in a run or on its part; None for another index."""
-
-    def model_seals(self, index: int) -> list[Seal]:
-        """How the parameters of one candidate's model are sealed: a list of one; empty for another index."""
-
-    def model_noise(
-        self, index: int
-    ) -> tuple[Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"], float, float]:
-        """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
-
-def release_tuning(
-    spec: TuningSpec,
-    records: Records,
-    *,
-    clip: bool,
-    n_threads: int | None,
-    seed: int | None,
-    progress: Callable[[int], object] | None,
-) -> tuple[int, _F64, bool]:
-    """Index of the chosen candidate, parameters of its model, and whether the noise protects the data.
-
-    ``progress`` is called with 1 after each model that is compared.
-    """
+        """One candidate as it is fitted in a run or on its part."""
 
 def candidate_losses(
     candidates: Sequence[Spec],

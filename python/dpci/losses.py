@@ -47,8 +47,7 @@ class _BuiltIn:
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it."""
-        core: _core.Loss = getattr(_core.Loss, self.name)(**self._parameters())
-        return core
+        return _core.Loss(self.name, *self._parameters().values())
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields
@@ -281,17 +280,7 @@ class Custom:
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it, its declaration checked."""
-        return _core.Loss.custom(
-            self.value,
-            self.slope,
-            self.curvature,
-            self.slope_bound,
-            self.curvature_bound,
-            self.strong_convexity,
-            self.one_signed,
-            self.target_bounds,
-            self.predictor_bound,
-        )
+        return _core.Loss.custom(self)
 
 
 BuiltIn: TypeAlias = (

@@ -2,10 +2,11 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from dpci import _core
 from dpci.base.validation import as_name, check_count, check_positive
 from dpci.errors import InvalidInput
 
@@ -257,20 +258,14 @@ def unit_in_words(unit: Persons | None) -> str:
     return "a row" if unit is None else f"a person ({unit})"
 
 
-class CoreUnit(TypedDict):
-    """Unit and weights by the keywords of the core's specifications."""
-
-    persons: bool
-    max_rows: int | None
-    weight_bound: float | None
-    weight_total: float | None
-
-
-def core_unit(unit: Persons | None, weights: Weights | None) -> CoreUnit:
-    """Return unit and weights as the core takes them."""
-    return {
-        "persons": unit is not None,
-        "max_rows": None if unit is None else unit.max_rows,
-        "weight_bound": None if weights is None else weights.bound,
-        "weight_total": None if weights is None else weights.total,
-    }
+def core_terms(
+    n_samples: int, neighbors: str, unit: Persons | None = None, weights: Weights | None = None
+) -> _core.Terms:
+    """Return the public number of records, the relation, unit and weights as the core takes them."""
+    return _core.Terms(
+        n_samples,
+        neighbors,
+        persons=unit is not None,
+        max_rows=None if unit is None else unit.max_rows,
+        weights=None if weights is None else (weights.bound, weights.total),
+    )

@@ -13,6 +13,7 @@ from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ErrorLaw
 from support import per_instance, seal
+from support.core import specified
 from support.fits import N, make_rows
 from support.keywords import assembled
 from support.saved import rewritten
@@ -115,17 +116,18 @@ def test_params_are_multiples_of_the_lattice(budget, mechanism):
 
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.5)], ids=lambda b: b.notion)
 def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
-    spec = _core.HistogramSpec(
+    spec = specified(
+        _core.HistogramSpec,
         axes=[([j], np.linspace(-0.5, 0.5, 5).tolist()) for j in range(3)],
         n_columns=3,
         targets=[-1.0, 1.0],
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=0.1,
         intercept=None,
         budget=core_budget(budget),
         neighbors="replace_one",
     )
-    found = _core.release_histogram(spec, _core.Records(X, 2.0 * Y - 1.0), n_threads=1, seed=3)
+    found = _core.release(spec, _core.Records(X, 2.0 * Y - 1.0), clip=True, n_threads=1, seed=3)
     (sealed,) = found["seals"]
     assert on_lattice(found["counts"], sealed.lattice)
     assert sealed.lattice <= 1.0
@@ -202,9 +204,8 @@ def test_intervals_count_the_variance_of_the_seal(budget, mechanism):
     np.testing.assert_array_equal(result.cov[off], without[off])
     # For the same specification the seal lengthens intervals by far less than a thousandth: no noise in this number.
     v, a = _core.error_components(result.hessian, result.gradient_cov, N, mechanism, np.eye(len(without)))
-    law = (step["noise"], step["scale"], len(without), 0.95)
-    plain = _core.exact_half_widths(v, a, *law)
-    sealed = _core.exact_half_widths(v + seal.std_dev(result) ** 2, a, *law)
+    law = _core.ErrorShape(step["noise"], step["scale"], len(without))
+    plain, sealed = (law.half_widths(v + more, a, 0.95) for more in (0.0, seal.std_dev(result) ** 2))
     np.testing.assert_allclose(result.conf_int().length, 2.0 * sealed, rtol=1e-12)
     assert (sealed > plain).all()
     assert (sealed / plain < 1.0 + 1e-4).all()

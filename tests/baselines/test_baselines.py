@@ -13,6 +13,7 @@ import dpci
 from dpci import _core, baselines
 from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning, RowNormViolation, SeededNoiseWarning
 from support.baselines import BUDGET, WEIGHTS, D, N, make_rows, minimize_polynomial, recover_noise, varied_rows
+from support.core import specified
 from support.saved import rewritten
 from support.seal import left_of, unsealed
 
@@ -256,7 +257,8 @@ def test_refused(keywords, message):
 @pytest.mark.parametrize("change", [{"n_samples": N - 1}, {"n_columns": D + 1}])
 def test_rows_of_another_specification_are_refused(change):
     choices = {"n_samples": N, "n_columns": D, "intercept": 1.0, "row_norm": 1.0, "l2_strength": 0.0, **change}
-    spec = _core.FunctionalSpec(
+    spec = specified(
+        _core.FunctionalSpec,
         polynomial="squared",
         target_bound=1.0,
         calibration="tight",
@@ -265,7 +267,7 @@ def test_rows_of_another_specification_are_refused(change):
         **choices,
     )
     with pytest.raises(InvalidInput, match="must have length"):
-        _core.release_functional_mechanism(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=1)
 
 
 def test_the_hinge_without_privacy():

@@ -16,6 +16,7 @@ from dpci.baselines import Bins, Levels, OneHot
 from dpci.budgets import core_budget
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
+from support.core import specified
 from support.seal import left_of
 
 N = 500
@@ -75,18 +76,19 @@ def projected(x=X, y=Y, target_levels=None):
 
 def release(notion="pure", neighbors="replace_one", seed=2, x=X):
     budgets = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(1.0, 1e-6)}
-    spec = _core.HistogramSpec(
+    spec = specified(
+        _core.HistogramSpec,
         axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in AXES],
         n_columns=4,
         targets=centers(5, 1.0).tolist(),
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=0.01,
         intercept=None,
         budget=core_budget(budgets[notion]),
         neighbors=neighbors,
     )
     assert spec.n_cells == 5 * LEVELS
-    return _core.release_histogram(spec, _core.Records(x, Y), n_threads=1, seed=seed)
+    return _core.release(spec, _core.Records(x, Y), clip=True, n_threads=1, seed=seed)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

@@ -9,6 +9,7 @@ from scipy import optimize
 import dpci
 from dpci import _core, baselines
 from support.baselines import WEIGHTS, coefficient_distance, worst_pair
+from support.core import specified
 
 N, D, STRENGTH = 600, 3, 0.1
 rng = np.random.default_rng(4)
@@ -101,7 +102,8 @@ def wholes(draw, count, d, kind):
 
 
 def functional_spec(d, loss, counts, budget):
-    return _core.FunctionalSpec(
+    return specified(
+        _core.FunctionalSpec,
         n_samples=4,
         n_columns=d,
         intercept=None,
@@ -152,7 +154,8 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
     draw = np.random.default_rng(3)
     budget = dpci.budgets.core_budget(dpci.PureDP(1e9))
     loss = dpci.losses.Squared().to_core()
-    spec = _core.HistogramSpec(
+    spec = specified(
+        _core.HistogramSpec,
         axes=[([0], [0.0, 1.0, 2.0])],
         n_columns=1,
         targets=[-0.5, 0.5],
@@ -163,7 +166,7 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
         neighbors="replace_one",
         persons=kind != "weights",
         max_rows=3 if kind == "max_rows" else None,
-        weight_bound=2.0 if kind in {"weights", "both"} else None,
+        **({"weight_bound": 2.0, "weight_total": 2.0} if kind in {"weights", "both"} else {}),
     )
     greatest = 0.0
     for trial in range(200):
@@ -184,7 +187,7 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
                 given["weights"] = np.concatenate([weights, np.full(5, 1.3)])
             x = np.concatenate([cells, [0.0, 1.0, 2.0, 1.0, 1.0]])[:, None]
             y = np.full(len(x), 0.5)
-            counts.append(_core.release_histogram(spec, _core.Records(x, y, **given), n_threads=1, seed=1)["counts"])
+            counts.append(_core.release(spec, _core.Records(x, y, **given), clip=True, n_threads=1, seed=1)["counts"])
         moved = np.abs(counts[0] - counts[1])
         assert moved.sum() <= 2.0 + 1e-6
         assert np.linalg.norm(moved) <= np.sqrt(2.0) + 1e-6
@@ -194,16 +197,16 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
 
 def test_rows_and_choices_of_another_unit_are_refused():
     keywords = {"loss": dpci.losses.Squared().to_core(), "budget": dpci.budgets.core_budget(dpci.PureDP(1.0))}
-    spec = _core.HistogramSpec(
+    spec = specified(_core.HistogramSpec,
         axes=[([0], [0.0, 1.0])], n_columns=1, targets=[0.0], l2_strength=1.0, intercept=None, neighbors="replace_one",
         persons=True, **keywords
     )  # fmt: skip
     x, y = np.ones((4, 1)), np.zeros(4)
     with pytest.raises(dpci.InvalidInput, match="unit of privacy of the mechanism, a person, got a row"):
-        _core.release_histogram(spec, _core.Records(x, y), n_threads=1, seed=1)
+        _core.release(spec, _core.Records(x, y), clip=True, n_threads=1, seed=1)
     spec = functional_spec(1, "squared", {"weight_bound": 1.0, "weight_total": 4.0}, dpci.PureDP(1.0))
     with pytest.raises(dpci.InvalidInput, match="must have the weights of the mechanism"):
-        _core.release_functional_mechanism(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
 
 
 def test_records_and_ledgers_say_whom_they_protect():

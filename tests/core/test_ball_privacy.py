@@ -12,13 +12,14 @@ from scipy.special import expit as sigmoid
 
 from dpci import _core
 from dpci.losses import Custom
+from support.core import specified
 
 N = 8
 GRID = 4_001
 LOSSES = {
-    "squared": _core.Loss.squared(1.0),
-    "logistic": _core.Loss.logistic(),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "squared": _core.Loss("squared", 1.0),
+    "logistic": _core.Loss("logistic"),
+    "soft_logistic": _core.Loss("soft_logistic"),
     "bounded_squared": Custom(
         lambda u, y: (u - y) ** 2,
         lambda u, y: 2.0 * (u - y),
@@ -43,7 +44,7 @@ by_relation = pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 
 
 def make_spec(loss, relation, *, radius, l2_strength, epsilon, delta=0.0, variant="standard"):
-    return _core.Spec(
+    return specified(_core.Spec,
         n_samples=N, n_columns=1, intercept=None, row_norm=1.0, loss=loss, l2_strength=l2_strength, radius=radius,
         budget=_core.Budget.approx(epsilon, delta) if delta else _core.Budget.pure(epsilon), mechanism="objective",
         noise=None, variant=variant, project=False, split=None, moments="none", projection="floor", calibration="tight",

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from dpci import _core
+from support.core import specified
 from support.gradients import farthest, reach
 
 ROW_NORM = 1.3
-LOSSES = {"logistic": _core.Loss.logistic(), "squared": _core.Loss.squared(0.8)}
+LOSSES = {"logistic": _core.Loss("logistic"), "squared": _core.Loss("squared", 0.8)}
 # Greatest |slope| at a margin, not that of the core.
 SLOPES = {
     "logistic": lambda z: 1.0 / (1.0 + np.exp(z)),
@@ -15,16 +16,17 @@ SLOPES = {
 }
 by_loss = pytest.mark.parametrize("name", LOSSES)
 ALL_LOSSES = LOSSES | {
-    "hinge": _core.Loss.hinge(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "hinge": _core.Loss("hinge"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "smooth_hinge": _core.Loss("smooth_hinge", 0.3),
+    "soft_logistic": _core.Loss("soft_logistic"),
 }
 
 
 def sensitivity(name, n, dim, l2_strength, radius):
     """Sensitivity to which a fit calibrates its noise."""
-    spec = _core.Spec(
+    spec = specified(
+        _core.Spec,
         n_samples=n,
         n_columns=dim,
         intercept=None,
@@ -48,8 +50,7 @@ def sensitivity(name, n, dim, l2_strength, radius):
 
 def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
     return _core.minimize_erm(
-        x,
-        y,
+        _core.Records(x, y),
         loss=ALL_LOSSES[name],
         l2_strength=l2_strength,
         radius=radius,

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 import dpci
 from dpci import _core
+from support.core import specified
 
 ROW_NORM, N = 1.3, 60
 LOSSES = {
@@ -29,7 +30,7 @@ by_radius = pytest.mark.parametrize("radius", [0.2, 1.0, 3.0, 8.0])
 
 
 def make_spec(name, radius, *, n=N, mechanism="objective", budget=None, l2_strength=10.0, intercept=None, dim=3):
-    return _core.Spec(
+    return specified(_core.Spec,
         n_samples=n, n_columns=dim, intercept=intercept, row_norm=ROW_NORM, loss=LOSSES[name].to_core(),
         l2_strength=l2_strength, radius=radius, budget=budget or _core.Budget.pure(1.0), mechanism=mechanism,
         noise=None, variant="standard", project=False, split=None, moments="none", projection="floor",
@@ -221,8 +222,8 @@ N_PAIRS = 50
 
 
 def shift(row_norm, radius, target_bound, *, neighbors="replace_one", calibration="tight", dim=2):
-    spec = _core.Spec(
-        n_samples=N_PAIRS, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss.squared(target_bound),
+    spec = specified(_core.Spec,
+        n_samples=N_PAIRS, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss("squared", target_bound),
         l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", noise=None,
         variant="standard", project=False, split=None, moments="none", projection="floor", calibration=calibration,
         neighbors=neighbors,

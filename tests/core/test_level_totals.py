@@ -8,6 +8,7 @@ import dpci
 from dpci import _core
 from dpci.released.model import record_of
 from dpci.rows import Blocks, core_rows
+from support.core import specified
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.CommonLevelWarning"
@@ -25,7 +26,7 @@ def spec(neighbors="replace_one", **changed):
         "n_columns": 6,
         "intercept": SCALE,
         "row_norm": core_rows(ROWS),
-        "loss": _core.Loss.logistic(),
+        "loss": _core.Loss("logistic"),
         "l2_strength": 1.0,
         "radius": None,
         "budget": _core.Budget.pure(EPSILON),
@@ -39,7 +40,7 @@ def spec(neighbors="replace_one", **changed):
         "calibration": "tight",
         "neighbors": neighbors,
     }
-    return _core.Spec(**{**choices, **changed})
+    return specified(_core.Spec, **{**choices, **changed})
 
 
 def cells(x):
@@ -115,7 +116,7 @@ def test_entries_have_the_noise_of_their_part():
     records = _core.Records(np.ascontiguousarray(x[:, :6]), y)
     errors = []
     for seed in range(1500):
-        fit = _core.fit(own, records, clip=False, n_threads=1, seed=seed)
+        fit = _core.release(own, records, clip=False, n_threads=1, seed=seed)
         step = fit["steps"][1]
         p = special.expit(x @ fit["params"])
         exact = (x * (p * (1 - p))[:, None]).T @ x / size + np.eye(7)
@@ -145,7 +146,7 @@ def test_releases_stay_below_their_claim_and_half_the_noise_does_not():
         x = np.zeros((N, 1))
         x[0] = end
         records = _core.Records(x, y)
-        fits = [_core.fit(own, records, clip=False, n_threads=1, seed=seed) for seed in range(n_runs)]
+        fits = [_core.release(own, records, clip=False, n_threads=1, seed=seed) for seed in range(n_runs)]
         # The constant's entry, the number's, and the one that they share; with so great a ridge curvatures are 1/4.
         entries = [(h[1, 1] - 100.0, h[0, 0] - 100.0, h[0, 1]) for h in (fit["hessian"] for fit in fits)]
         found.append(np.array(entries) @ to_cells.T)

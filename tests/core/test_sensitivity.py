@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from dpci import _core
 from dpci.losses import Custom
+from support.core import specified
 
 ROW_NORM = 1.3
 N = 40
@@ -22,11 +23,11 @@ ROUNDING = 1.0 + 1e-9
 
 
 LOSSES = {
-    "logistic": _core.Loss.logistic(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "narrow_huber_hinge": _core.Loss.huber_hinge(0.05),
-    "smooth_hinge": _core.Loss.smooth_hinge(0.3),
-    "soft_logistic": _core.Loss.soft_logistic(),
+    "logistic": _core.Loss("logistic"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "narrow_huber_hinge": _core.Loss("huber_hinge", 0.05),
+    "smooth_hinge": _core.Loss("smooth_hinge", 0.3),
+    "soft_logistic": _core.Loss("soft_logistic"),
     "soft_labels": Custom(
         lambda u, y: np.logaddexp(0.0, u) - y * u,
         lambda u, y: expit(u) - y,
@@ -80,7 +81,7 @@ def make_spec(loss, relation, *, n=N, dim=DIM, l2_strength=0.5, notion="pure", *
         "calibration": "tight",
         "neighbors": relation,
     }
-    return _core.Spec(**{**keywords, **choices})
+    return specified(_core.Spec, **{**keywords, **choices})
 
 
 # Records, and pairs of them.
@@ -221,7 +222,7 @@ def test_moments_are_bounded_at_the_released_params(name, relation, kind):
     sizes = []
     for l2_strength in (0.05, 5.0):
         spec = make_spec(loss, relation, l2_strength=l2_strength, **MOMENTS[kind])
-        fit = _core.fit(spec, _core.Records(data.x, data.y), clip=False, n_threads=1, seed=22)
+        fit = _core.release(spec, _core.Records(data.x, data.y), clip=False, n_threads=1, seed=22)
         params, steps = fit["params"], fit["steps"][1:]
         sizes.append(np.linalg.norm(params))
         for index in range(len(shares_of_moments(kind, steps, loss, params, data, data))):
@@ -237,7 +238,7 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
     """In one dimension the terms are numbers of one sign, and the separate sensitivities lose a factor."""
     loss, rng = LOSSES[name], np.random.default_rng(23)
     data = random_records(rng, loss, N, 1)
-    fit = _core.fit(
+    fit = _core.release(
         make_spec(loss, "replace_one", dim=1, **MOMENTS[kind]),
         _core.Records(data.x, data.y),
         clip=False,
@@ -252,8 +253,8 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
 def minimiser(loss, x, y, n_public, l2_strength, tolerance=1e-9):
     """Minimiser of a fit under add/remove: of the sum of losses plus n_public * l2_strength / 2 times the square."""
     return _core.minimize_erm(
-        x, y, loss=loss, l2_strength=n_public * l2_strength / len(y), intercept=None, linear_term=None, start=None,
-        solver="newton", tolerance=tolerance, max_iterations=500, n_threads=1,
+        _core.Records(x, y), loss=loss, l2_strength=n_public * l2_strength / len(y), intercept=None, linear_term=None,
+        start=None, solver="newton", tolerance=tolerance, max_iterations=500, n_threads=1,
     )["params"]  # fmt: skip
 
 
@@ -302,8 +303,9 @@ def test_changes_through_the_sums_over_all_rows(name, relation):
             kept = record.x.any()
             x = np.vstack([others.x, record.x]) if kept else others.x
             y = np.append(others.y, record.y) if kept else others.y
-            gradient = _core.erm_value_and_gradient(x, y, params, **keywords)[1]
-            moments = _core.hessian_and_gradient_cov(x, y, params, **keywords)
+            records = _core.Records(x, y)
+            gradient = _core.erm_value_and_gradient(records, params, **keywords)[1]
+            moments = _core.hessian_and_gradient_cov(records, params, **keywords)
             sums.append([len(y) * part for part in (gradient, *moments)])
         gradient, hessian, cov = (a - b for a, b in zip(*sums, strict=True))
         expected_hessian, expected_cov = changes_of_moments(loss, params, old, new)

@@ -7,16 +7,17 @@ from scipy import stats
 from dpci import _core
 from dpci.errors import RowNormViolation
 from support.blocks import gauge
+from support.core import specified
 
 N = 8
 BOUNDS, MEMBERS = [0.5, 2.0, 1.0], [1, 0, 2, 2, 2]
 BLOCKS = _core.RowDomain.blocks(BOUNDS, MEMBERS)
 INTERCEPT = 0.7
 LOSSES = {
-    "logistic": _core.Loss.logistic(),
-    "huber_hinge": _core.Loss.huber_hinge(0.5),
-    "soft_logistic": _core.Loss.soft_logistic(),
-    "squared": _core.Loss.squared(1.0),
+    "logistic": _core.Loss("logistic"),
+    "huber_hinge": _core.Loss("huber_hinge", 0.5),
+    "soft_logistic": _core.Loss("soft_logistic"),
+    "squared": _core.Loss("squared", 1.0),
 }
 BUDGETS = {"pure": _core.Budget.pure(1.0), "zcdp": _core.Budget.zcdp(0.3)}
 CHANGED = {"replace_one": 2.0, "add_remove": 1.0}
@@ -43,7 +44,7 @@ def make_spec(rows, relation, *, budget=BUDGETS["pure"], loss="logistic", n_colu
         "calibration": "tight",
         "neighbors": relation,
     }
-    return _core.Spec(**keywords | choices)
+    return specified(_core.Spec, **keywords | choices)
 
 
 def extreme_rows(rng, count):
@@ -198,17 +199,17 @@ def test_rows_are_checked_or_clipped_block_by_block():
     spec = make_spec(BLOCKS, "replace_one")
     x = extreme_rows(np.random.default_rng(19), N)
     y = np.ones(N)
-    _core.fit(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
+    _core.release(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
     bad = x.copy()
     bad[3] *= 1.5
     with pytest.raises(RowNormViolation, match=r"every row of X, the absolute values .* the block"):
-        _core.fit(spec, _core.Records(bad, y), clip=False, n_threads=1, seed=1)
-    _core.fit(spec, _core.Records(bad, y), clip=True, n_threads=1, seed=1)
-    kept = _core.checked_rows(bad, y, row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)
+        _core.release(spec, _core.Records(bad, y), clip=False, n_threads=1, seed=1)
+    _core.release(spec, _core.Records(bad, y), clip=True, n_threads=1, seed=1)
+    kept = _core.checked_rows(_core.Records(bad, y), row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)
     assert max(gauge(BLOCKS, row) for row in kept) <= 1.0
     np.testing.assert_allclose(kept[:3], x[:3], rtol=1e-12)
     with pytest.raises(ValueError, match="each row of X must have length"):
-        _core.fit(spec, _core.Records(np.ascontiguousarray(x[:, :4]), y), clip=True, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(np.ascontiguousarray(x[:, :4]), y), clip=True, n_threads=1, seed=1)
 
 
 def test_noise_in_the_shape_of_rows_is_refused_where_it_is_not_proved():

@@ -11,6 +11,7 @@ import pytest
 
 import dpci
 from dpci import _core, losses
+from support.core import specified
 from support.keywords import assembled
 
 ROW_NORM, DIM, N, BOUND, RADIUS = 1.3, 3, 25, 4.0, 2.0
@@ -83,7 +84,8 @@ class Case:
             "covariance": N * gaussian["gradient_cov"],
             "covariance, nuclear": N * pure["gradient_cov"],
         }
-        self.spec = _core.Spec(
+        self.spec = specified(
+            _core.Spec,
             n_samples=N,
             n_columns=DIM,
             intercept=None,

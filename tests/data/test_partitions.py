@@ -1,6 +1,8 @@
 """A fit of rows in parts is the fit of the rows in memory, for every mechanism, loss, storage and partition."""
 
 import pickle
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -240,18 +242,13 @@ def test_sources_that_answer_something_else():
     rules = PartRules.unbounded(dpci.losses.Logistic(), None, None)
     lengths = _core.Request("lengths", np.empty(0), bytes(32))
     sums = SumOver(lengths, rules)(X, 2 * Y - 1)
-    facts = {
-        "first": (lengths, sums),
-        "n_params": D,
-        "loss": _core.Loss.logistic(),
-        "l2_strength": 0.1,
-        "intercept": None,
-    }
+    facts = {"loss": _core.Loss("logistic"), "l2_strength": 0.1, "intercept": None, "n_threads": 1}
+    parts = partial(SimpleNamespace, first=(lengths, sums), n_columns=D)
     with pytest.raises(TypeError):
-        _core.hessian_and_gradient_cov_parts(lambda _: 3, np.zeros(D), **facts)
+        _core.hessian_and_gradient_cov(parts(evaluate=lambda _: 3), np.zeros(D), **facts)
     # The sums of another request.
     with pytest.raises(InvalidInput, match="the sums of a pass must answer its request"):
-        _core.hessian_and_gradient_cov_parts(lambda _: sums, np.zeros(D), **facts)
+        _core.hessian_and_gradient_cov(parts(evaluate=lambda _: sums), np.zeros(D), **facts)
 
 
 def test_targets_come_with_the_parts_alone():

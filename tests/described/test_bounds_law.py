@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from dpci import _core
+from support.core import specified
 
 EPSILON = 1.3
 LOWER, UPPER = -2.0, 6.0
@@ -45,7 +46,7 @@ def law(values):
 
 @pytest.fixture(scope="module")
 def spec():
-    return _core.BoundsSpec(columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
+    return specified(_core.BoundsSpec, columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
 
 
 def tables():
@@ -93,7 +94,7 @@ def test_releases_have_the_law_and_its_bounds(spec):
     records = _core.Records(values[:, None], np.zeros(N))
     n_draws, found = 20_000, {}
     for seed in range(n_draws):
-        key = tuple(np.round(_core.release_bounds(spec, records, n_threads=1, seed=seed)["bounds"][0], 9))
+        key = tuple(np.round(_core.release_bounds(spec, records, n_threads=1, seed=seed)[0], 9))
         found[key] = found.get(key, 0) + 1
     assert set(found) <= set(expected)
     common = [key for key, p in expected.items() if n_draws * p >= 10]

@@ -12,6 +12,7 @@ from scipy import stats
 import dpci
 from dpci import _core
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn, UnlistedColumn
+from support.core import specified
 
 RNG = np.random.default_rng(6)
 N = 6000
@@ -95,13 +96,17 @@ def test_releases_have_the_law(rows, neighbors):
     # Each row is a person, so that all count.
     persons = np.arange(len(codes))
     unit = {} if rows == 1 else {"persons": True, "max_rows": rows}
-    spec = _core.LevelsSpec(
-        n_columns=1, budget=_core.Budget.approx(budget.epsilon, budget.delta), neighbors=neighbors, **unit
+    spec = specified(
+        _core.LevelsSpec,
+        n_columns=1,
+        budget=_core.Budget.approx(budget.epsilon, budget.delta),
+        neighbors=neighbors,
+        **unit,
     )
     records = _core.Records(codes, np.zeros(len(codes)), persons=persons if unit else None)
     n_draws, found = 8_000, {}
     for seed in range(n_draws):
-        (levels,) = _core.release_levels(spec, records, n_threads=1, seed=seed)["levels"]
+        (levels,) = _core.release_levels(spec, records, n_threads=1, seed=seed)
         found[tuple(levels)] = found.get(tuple(levels), 0) + 1
     sides = 2 if neighbors == "replace_one" else 1
     odds = law(counts, *of_one_change(budget, sides=sides, rows=rows))
@@ -117,7 +122,9 @@ def test_releases_have_the_law(rows, neighbors):
 
 def test_half_of_the_releases_list_a_level_of_the_count_that_the_summary_names():
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-6)):
-        spec = _core.LevelsSpec(n_columns=1, budget=_core.Budget.approx(epsilon, delta), neighbors="add_remove")
+        spec = specified(
+            _core.LevelsSpec, n_columns=1, budget=_core.Budget.approx(epsilon, delta), neighbors="add_remove"
+        )
         count = int(spec.half_count)
         assert kept(count - 2, epsilon, delta) < 0.5 < kept(count + 2, epsilon, delta)
 

@@ -125,10 +125,11 @@ def test_an_interrupt_of_many_draws_is_soon_heard():
     main = threading.get_ident()
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     began = time.process_time()
-    _core.laplace(10**6, 1, 1.0, 1)
+    draws = {"dim": 1, "scale": 1.0, "seed": 1}
+    _core.draw_noise("laplace", n=10**6, **draws)
     for_a_million = time.process_time() - began
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        _core.laplace(10**8, 1, 1.0, 1)
+        _core.draw_noise("laplace", n=10**8, **draws)
     # All draws would take a hundred times as long, and the interrupt would be raised after them.
     assert time.process_time() - began < 50 * for_a_million

@@ -21,7 +21,6 @@ LONGER = {
     "custom.rs::check_declaration",
     "descent.rs::new",
     "domain.rs::new",
-    "errors.rs::describe",
     "ex_post.rs::ex_post_losses",
     "kernels.rs::sums",
     "lbfgs.rs::minimize",
@@ -33,13 +32,11 @@ LONGER = {
     "monte_carlo.rs::monte_carlo",
     "newton.rs::minimize",
     "newton_step.rs::new",
-    "parts.rs::part_sums",
     "persons.rs::new",
     "refine.rs::refine",
     "replicates.rs::new",
     "rough_sums.rs::rough_sums",
     "several.rs::several",
-    "spec.rs::new",
 }
 
 

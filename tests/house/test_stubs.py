@@ -16,7 +16,7 @@ STUB = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
 
 
 def is_for_types_alone(node):
-    return any(ast.unparse(base) in {"Protocol", "TypedDict"} for base in node.bases)
+    return "type_check_only" in map(ast.unparse, node.decorator_list)
 
 
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
@@ -37,7 +37,8 @@ def public(names):
 def parameters(node):
     """Names and kinds of the parameters in the stub, without self and cls."""
     arguments = node.args
-    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    listed = [*arguments.posonlyargs, *arguments.args, *filter(None, [arguments.vararg])]
+    positional = [argument.arg for argument in listed]
     return [name for name in positional if name not in {"self", "cls"}], [a.arg for a in arguments.kwonlyargs]
 
 

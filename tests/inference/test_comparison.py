@@ -80,9 +80,8 @@ def test_two_laplace_noises_match_nested_quadrature():
     law = stats.gamma(2.5, scale=2 * scale**2)
 
     def given(omega):
-        return law.pdf(omega) * _core.exact_pvalues(
-            va + vb + aa**2 * omega, ab, "spherical_laplace", scale, 4, np.abs(found.difference)
-        )[0]  # fmt: skip
+        exact = _core.ErrorShape("spherical_laplace", scale, 4)
+        return law.pdf(omega) * exact.pvalues(va + vb + aa**2 * omega, ab, np.abs(found.difference))[0]
 
     tail = integrate.quad(given, 0.0, law.isf(1e-16), limit=400, epsabs=1e-13, points=[law.mean()])[0]
     assert found.pvalues[0] == pytest.approx(tail, rel=1e-7)

@@ -31,7 +31,7 @@ def half_widths(dim, level, ratios=RATIOS):
 
 
 def tails(dim, ratios, q):
-    return _core.exact_pvalues(*parts(dim, np.array(ratios)), "spherical_laplace", SCALE, dim, q)
+    return _core.ErrorShape("spherical_laplace", SCALE, dim).pvalues(*parts(dim, np.array(ratios)), q)
 
 
 def exact_tail_and_density(dim, ratio, q, unit):
@@ -116,7 +116,7 @@ def test_gaussian_law_is_closed_form(level):
     z = stats.norm.isf((1.0 - level) / 2.0) if level > 0.5 else stats.norm.ppf(0.5 + level / 2.0)
     # SciPy's quantile near the median loses the digits of 0.5 + level / 2.
     np.testing.assert_allclose(got, np.sqrt(v + (a * SCALE) ** 2) * z, rtol=1e-12 if level > 1e-3 else 1e-6)
-    pvalues = _core.exact_pvalues(v, a, "gaussian", SCALE, 3, got)
+    pvalues = _core.ErrorShape("gaussian", SCALE, 3).pvalues(v, a, got)
     np.testing.assert_allclose(pvalues, 2.0 * stats.norm.sf(got / np.sqrt(v + (a * SCALE) ** 2)), rtol=1e-12)
 
 
@@ -337,7 +337,7 @@ def test_bad_parts_are_refused():
         with pytest.raises(dpci.InvalidInput):
             lowlevel.monte_carlo_interval(v, a, **good, seed=1)
     with pytest.raises(dpci.InvalidInput):
-        _core.exact_pvalues(np.ones(1), np.ones(1), "gaussian", 1.0, 1, np.full(1, math.nan))
+        _core.ErrorShape("gaussian", 1.0, 1).pvalues(np.ones(1), np.ones(1), np.full(1, math.nan))
     with pytest.raises(dpci.DpciError, match="positive definite"):
         lowlevel.error_components(-np.eye(2), np.eye(2), 10, np.eye(2), mechanism="objective")
     with pytest.raises(dpci.InvalidInput):

@@ -148,7 +148,7 @@ def test_quantiles_where_two_laws_mix_the_variance(shape, dim, share):
     std_devs = np.sqrt(np.outer(w, 1.0 - share + share * omega).ravel())
     a = np.array([np.sqrt(share / (dim + 1.0))])
     for level in (0.8, 0.95, 0.99):
-        (q,) = _core.exact_half_widths(np.array([1.0 - share]), a, "spherical_laplace", 1.0, dim, level, shape)
+        (q,) = _core.ErrorShape("spherical_laplace", 1.0, dim, shape).half_widths(np.array([1.0 - share]), a, level)
         covered = (2.0 * stats.norm.cdf(q / std_devs) - 1.0).mean()
         assert abs(covered - level) < 0.006
 
@@ -156,19 +156,19 @@ def test_quantiles_where_two_laws_mix_the_variance(shape, dim, share):
 def test_gaussian_noise_and_a_gamma_ratio_are_exact():
     shape = 2.0
     for level in (0.1, 0.5, 0.95, 0.9999):
-        (q,) = _core.exact_half_widths(np.array([0.5]), np.array([0.5]), "gaussian", np.sqrt(2.0), 3, level, shape)
+        (q,) = _core.ErrorShape("gaussian", np.sqrt(2.0), 3, shape).half_widths(np.array([0.5]), np.array([0.5]), level)
         density = stats.gamma(shape, scale=1.0 / shape)
         grid = density.ppf((np.arange(200_000) + 0.5) / 200_000)
         assert abs((2.0 * stats.norm.cdf(q / np.sqrt(grid)) - 1.0).mean() - level) < 1e-5
     # A normal number whose variance is exponentially distributed, Gamma(1), has the Laplace law.
-    (p,) = _core.exact_pvalues(np.array([1.0]), np.array([0.0]), "gaussian", 1.0, 3, np.array([3.0]), 1.0)
+    (p,) = _core.ErrorShape("gaussian", 1.0, 3, 1.0).pvalues(np.array([1.0]), np.array([0.0]), np.array([3.0]))
     np.testing.assert_allclose(p, np.exp(-3.0 * np.sqrt(2.0)), rtol=1e-6)
 
 
 def test_bad_shapes_are_refused():
     for shape in (0.0, 0.99, -1.0, np.nan):
         with pytest.raises(dpci.errors.InvalidInput, match="shape must be at least 1"):
-            _core.exact_half_widths(np.ones(1), np.ones(1), "gaussian", 1.0, 2, 0.95, shape)
+            _core.ErrorShape("gaussian", 1.0, 2, shape)
 
 
 def test_a_least_covariance_raises_every_direction():

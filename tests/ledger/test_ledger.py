@@ -160,7 +160,7 @@ def test_the_spend_is_written_before_the_core_starts_and_stays_when_it_fails(mon
         seen.append(ledger.spent["epsilon"])
         raise dpci.NotConverged("no certificate")
 
-    monkeypatch.setattr(_core, "fit", failing)
+    monkeypatch.setattr(_core, "release", failing)
     with pytest.raises(dpci.NotConverged):
         fit(ledger=ledger)
     assert seen == [0.1]

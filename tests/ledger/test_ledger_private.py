@@ -220,8 +220,8 @@ def test_the_data_are_not_looked_at_before_the_spend_is_written(monkeypatch):
     def failing(*_args, **_keywords):
         raise dpci.NotConverged("no certificate within 1e-9")
 
-    for name, source in (("fit", "fit"), ("fit_parts", "chunks")):
-        monkeypatch.setattr(_core, name, failing)
+    monkeypatch.setattr(_core, "release", failing)
+    for source in ("fit", "chunks"):
         with pytest.raises(ReleaseFailed):
             EITHER[source](X, Y, ledger=ledger)
     assert ledger.spent["epsilon"] == pytest.approx(0.3)
@@ -232,11 +232,11 @@ def test_interrupts_pass_and_stay_paid(monkeypatch):
         raise KeyboardInterrupt
 
     ledger = ledger_of("replace_one")
-    monkeypatch.setattr(_core, "fit", interrupted)
+    monkeypatch.setattr(_core, "release", interrupted)
     with pytest.raises(KeyboardInterrupt):
         EITHER["fit"](X, Y, ledger=ledger)
     assert len(ledger.history) == 1
-    monkeypatch.setattr(_core, "fit", lambda *_, **__: bytearray(2**62))
+    monkeypatch.setattr(_core, "release", lambda *_, **__: bytearray(2**62))
     with pytest.raises(ReleaseFailed):
         EITHER["fit"](X, Y, ledger=ledger)
 

@@ -8,13 +8,15 @@ from scipy import stats
 
 from dpci import _core
 from dpci.budgets import ApproxDP, PureDP, core_budget
+from support.core import specified
 
 N, ROW_NORM = 50, 1.5
 TRIALS = 1000
 
 
 def specification(n_classes, budget, neighbors, moments, mechanism="output", **unit):
-    return _core.Spec(
+    return specified(
+        _core.Spec,
         n_samples=N,
         n_columns=3,
         intercept=None,
@@ -216,7 +218,7 @@ def sums(params, rows, n_classes):
 def test_the_densities_of_neighbouring_data_sets_differ_by_the_claim(n_classes, neighbors):
     """Short rows of class 1 hold its parameters far out, where a record of class 2 is surely taken for class 1."""
     n, strength, dim = 10**6, 1e-4, 2 * (n_classes - 1)
-    spec = _core.Spec(
+    spec = specified(_core.Spec,
         n_samples=n, n_columns=2, intercept=None, row_norm=1.0, loss=_core.Loss.multinomial(n_classes),
         l2_strength=strength, radius=None, budget=core_budget(PureDP(2.0)), mechanism="objective", noise=None,
         variant="standard", project=False, split=None, moments="none", projection="auto", calibration="tight",

@@ -7,6 +7,7 @@ from scipy import stats
 import dpci
 from dpci import _core
 from support import per_instance as ours
+from support.core import specified
 
 by_loss = pytest.mark.parametrize("name", ours.LOSSES)
 
@@ -117,10 +118,11 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
     """x'H^-1 x as the report bounds it: at the parameters 0 the curvature is 1/4; huge noise hides the gradient."""
     dim = len(noisy)
     claim = {"failure_probability": 0.1, "simultaneous": False, "bound": "interpolated", **keywords}
-    bounds = _core.RecordBounds(
-        loss=_core.Loss.logistic(),
+    bounds = specified(
+        _core.RecordBounds,
+        loss=_core.Loss("logistic"),
         params=np.zeros(dim),
-        n_public=1,
+        n_samples=1,
         l2_strength=ridge,
         std_dev=1e14,
         delta=1e-6,

@@ -7,6 +7,7 @@ from scipy import optimize, stats
 import dpci
 from dpci import InvalidInput, _core
 from support import per_instance as ours
+from support.core import specified
 
 N_PERSONS, D = 40, 3
 RNG = np.random.default_rng(5)
@@ -162,10 +163,11 @@ def test_bounds_equal_an_independent_computation(rule, simultaneous, kind):
 def core_bounds(made, **unit):
     """The compiled bounds of a report of rows, as those of another unit."""
     record = made.result
-    return _core.RecordBounds(
-        loss=_core.Loss.logistic(),
+    return specified(
+        _core.RecordBounds,
+        loss=_core.Loss("logistic"),
         params=record.params,
-        n_public=record.n_samples,
+        n_samples=record.n_samples,
         l2_strength=record.l2_strength,
         std_dev=record.privacy["steps"][0]["scale"],
         delta=record.budget.delta,

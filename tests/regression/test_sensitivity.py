@@ -7,13 +7,14 @@ from scipy import stats
 import dpci
 from dpci import _core
 from dpci.regression.law import ErrorParts, Noise, hidden, positive_part
+from support.core import specified
 
 N = 50
 
 
 def spec(d, *, notion="zcdp", neighbors="replace_one", row_norm=2.0, bound=3.0):
     budget = {"zcdp": _core.Budget.zcdp(0.5), "pure": _core.Budget.pure(1.0)}[notion]
-    return _core.MomentMatrixSpec(
+    return specified(_core.MomentMatrixSpec,
         n_samples=N, n_columns=d, row_norm=row_norm, target_bound=bound, budget=budget, neighbors=neighbors,
         residuals=[([*range(d + 1)], [0.0] * (d + 1) ** 2, [0.0] * (d + 1) + [1.0])], residual_share=0.1,
     )  # fmt: skip
@@ -23,7 +24,7 @@ def sensitivity(d, **keywords):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (N, d)) / np.sqrt(d)
     made = spec(d, **keywords)
-    found = _core.release_moment_matrix(made, _core.Records(X, np.zeros(N)), clip=False, n_threads=1, seed=1)
+    found = _core.release(made, _core.Records(X, np.zeros(N)), clip=False, n_threads=1, seed=1)
     return made, found["steps"][0].sensitivity
 
 

@@ -10,6 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, declaration
 from dpci.released import record as records
 from dpci.unit import Persons, Weights
+from support.core import specified
 
 BUDGETS = {
     "pure": _core.Budget.pure(1.0),
@@ -24,7 +25,7 @@ def is_offered(loss, notion, law, mechanism, radius, moments, persons, weight_bo
     """Whether the core has a fit with these choices."""
     place, variant, project = mechanism
     try:
-        _core.Spec(
+        specified(_core.Spec,
             n_samples=1000, n_columns=2, intercept=None, row_norm=1.0, loss=loss.to_core(), l2_strength=1.0,
             radius=radius, budget=BUDGETS[notion], mechanism=place, noise=law, variant=variant, project=project,
             split=None, moments=moments, projection="auto", calibration="tight", neighbors="replace_one",

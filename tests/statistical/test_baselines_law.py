@@ -6,6 +6,7 @@ from scipy import integrate, special, stats
 
 import dpci
 from dpci import _core, baselines, lowlevel
+from support.core import specified
 
 EPSILON, N_RUNS = 1.0, 6000
 SCALE = 4.0 / EPSILON  # one parameter: the linear coefficient moves by 4 where y changes sign
@@ -68,18 +69,19 @@ def test_laplace_noise(accept):
 
 
 def test_counts_of_empty_cells_have_the_noise_of_full_ones(accept):
-    spec = _core.HistogramSpec(
+    spec = specified(
+        _core.HistogramSpec,
         axes=[([0], np.linspace(-1.0, 1.0, 2000).tolist())],
         n_columns=1,
         targets=[0.0],
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=1.0,
         intercept=None,
         budget=_core.Budget.pure(0.5),
         neighbors="replace_one",
     )
     x = np.tile(np.linspace(-1.0, 1.0, 2000)[:1000, None], (3, 1))  # three records in each cell of the first half
-    counts = _core.release_histogram(spec, _core.Records(x, np.zeros(3000)), n_threads=1, seed=None)["counts"]
+    counts = _core.release(spec, _core.Records(x, np.zeros(3000)), clip=True, n_threads=1, seed=None)["counts"]
     law = stats.laplace(scale=2.0 / 0.5)
     accept(stats.kstest(counts[:1000] - 3.0, law.cdf).pvalue)
     accept(stats.kstest(counts[1000:], law.cdf).pvalue)

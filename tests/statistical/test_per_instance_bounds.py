@@ -14,6 +14,7 @@ import dpci
 from dpci import _core
 from dpci.model.settings import Settings
 from support import per_instance as ours
+from support.core import specified
 from support.keywords import assembled
 
 FALSE_POSITIVE_RATE = 1e-6
@@ -39,7 +40,7 @@ class Runs(NamedTuple):
 
 
 X, Y = ours.make_rows(N, DIM)
-LOGISTIC = _core.Loss.logistic()
+LOGISTIC = _core.Loss("logistic")
 # Outsiders are fixed beforehand, as the claim about one record asks.
 OTHERS, TARGETS = ours.make_rows(4, DIM, seed=8)
 
@@ -52,9 +53,7 @@ def runs(request):
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"
     )
-    released = [
-        _core.release_report(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=seed) for seed in range(N_RUNS)
-    ]
+    released = [_core.release(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=seed) for seed in range(N_RUNS)]
     params, gradient, hessian = (
         np.array([run[name] for run in released]) for name in ("params", "gradient", "hessian")
     )
@@ -105,10 +104,11 @@ def exact_losses(runs, records, targets, member):
 
 def bounds(runs, run, records, targets, *, dependent, simultaneous):
     derivatives = (runs.gradient[run], runs.std_devs[1], runs.hessian[run], runs.std_devs[2]) if dependent else None
-    core = _core.RecordBounds(
+    core = specified(
+        _core.RecordBounds,
         loss=LOGISTIC,
         params=runs.params[run],
-        n_public=N,
+        n_samples=N,
         l2_strength=runs.ridge / N,
         std_dev=runs.std_devs[0],
         delta=0.9,  # of the extra releases, which are not looked at here

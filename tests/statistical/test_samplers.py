@@ -273,7 +273,7 @@ def test_monte_carlo_bounds_are_order_statistics_of_the_exact_law(dim, noise_law
         for side in (-bounds[0], bounds[1]):
             assert (side > 0).all()
             # Mass beyond the bound, counted from the outside.
-            beyond = _core.exact_pvalues(v, a, noise_law, SCALE, dim, side) / 2.0
+            beyond = _core.ErrorShape(noise_law, SCALE, dim).pvalues(v, a, side) / 2.0
             j = int(np.floor((1.0 - level) / 2.0 * (n - 1))) + 1
             for mass in beyond:
                 accept(2.0 * min(stats.beta(j, n - j + 1).sf(mass), stats.beta(j + 1, n - j).cdf(mass)))
@@ -287,5 +287,6 @@ def test_monte_carlo_intervals_of_small_samples_have_the_right_level(accept):
     runs = [lowlevel.monte_carlo_interval(v, a, **law, level=0.9, n_draws=101, seed=seed) for seed in range(n_runs)]
     lower, upper = np.array(runs)[..., 0].T.copy()
     accept(stats.ks_2samp(upper, -lower, method="asymp").pvalue)
-    tails = _core.exact_pvalues(np.repeat(v, n_runs), np.repeat(a, n_runs), "spherical_laplace", SCALE, dim, upper)
+    exact = _core.ErrorShape("spherical_laplace", SCALE, dim)
+    tails = exact.pvalues(np.repeat(v, n_runs), np.repeat(a, n_runs), upper)
     accept(stats.kstest(tails / 2.0, stats.beta(6, 96).cdf, method="asymp").pvalue)

@@ -21,14 +21,6 @@ from support.odd_values import HUGE_COUNT, odd_like, odd_scalar
 SECONDS = 20.0
 # What is asked for may take forever; the case must then end soon after it is interrupted.
 SECONDS_OF_HUGE = 0.2
-_RELEASES = (
-    "fit",
-    "release_functional_mechanism",
-    "release_histogram",
-    "release_moment_matrix",
-    "release_report",
-    "release_tuning",
-)
 # Numbers that are infinite or NaN by their documentation.
 _UNBOUNDED = {"predictor_bound", "slope_bound", "curvature_bound"}
 
@@ -188,24 +180,18 @@ def _alarm(seconds):
 @contextmanager
 def _released():
     """Releases of the core that were completed while the block ran."""
-    made, before = [], {}
+    made, before = [], _core.release
 
-    def noted(function):
-        def call(*arguments, **keywords):
-            outcome = function(*arguments, **keywords)
-            made.append(function.__name__)
-            return outcome
+    def noted(spec, *arguments, **keywords):
+        outcome = before(spec, *arguments, **keywords)
+        made.append(type(spec).__name__)
+        return outcome
 
-        return call
-
-    for name in _RELEASES:
-        before[name] = getattr(_core, name)
-        setattr(_core, name, noted(before[name]))
+    _core.release = noted
     try:
         yield made
     finally:
-        for name, function in before.items():
-            setattr(_core, name, function)
+        _core.release = before
 
 
 _POOL = []

@@ -51,7 +51,7 @@ def fixed(function):
 DRAWING = {
     name: function
     for name, function in vars(_core).items()
-    if name.startswith(("fit", "release_", "monte_carlo_interval"))
+    if name.startswith(("fit", "release", "monte_carlo_interval"))
 }
 FIXED = {name: fixed(function) for name, function in DRAWING.items()}
 

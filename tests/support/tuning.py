@@ -67,7 +67,7 @@ def _model(x, y, candidate, scale, rng):
 
 def model_scales(spec, n_candidates, epsilon):
     """Scales of the models' noise: sensitivities, which other tests check, over the epsilon of a model."""
-    return [spec.model_noise(index)[2] / epsilon for index in range(n_candidates)]
+    return [spec.model(index).sensitivity / epsilon for index in range(n_candidates)]
 
 
 def chunks_again(x, y, candidates, epsilon, scales, rng):
@@ -155,7 +155,7 @@ class TwoCandidates:
         facts = self.spec.facts()
         points, weights, second = [], [], []
         for number, radius in enumerate(self.radii):
-            scale = self.spec.model_noise(number)[1]
+            scale = self.spec.model(number).noise_scale
             edges = np.linspace(-radius, radius, 41)
             above = stats.laplace.sf(edges - self.minimiser(number, y), scale=scale)
             points.append(np.r_[-radius, (edges[1:] + edges[:-1]) / 2, radius])

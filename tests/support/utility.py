@@ -59,8 +59,7 @@ def refit(found, value, rows=ROWS, *, draw=0):
     objective = path.settings.mechanism.name == "objective"
     y = rows[1] if path.settings.core_loss.target_bounds else 2.0 * rows[1] - 1.0
     minimum = _core.minimize_erm(
-        rows[0],
-        y,
+        _core.Records(rows[0], y),
         loss=path.settings.core_loss,
         l2_strength=path.l2_strength(value),
         intercept=path.settings.intercept,

@@ -166,7 +166,7 @@ def test_runs_take_the_noise_that_is_less_after_the_split():
                 0.5 / (share * rho) < (n_columns + 1) / (share * epsilon / 3.0) ** 2 for share in (0.75, 1.0)
             )
             decisive += by_shares != by_whole
-            assert spec.model_noise(0)[0] == ("gaussian" if by_shares else "spherical_laplace")
+            assert spec.model(0).noise_law == ("gaussian" if by_shares else "spherical_laplace")
     assert decisive > 0
 
 

@@ -12,6 +12,7 @@ from dpci import _core, tuning
 from dpci.budgets import core_budget
 from dpci.losses import Logistic
 from dpci.multinomial.release import multinomial_settings
+from support.core import specified
 from support.keywords import assembled
 
 N, CLASSES = 2400, ("a", "b", "c")
@@ -308,7 +309,8 @@ def test_no_record_of_a_unit_moves_a_score_further_than_is_paid_for(unit, counts
     """The loss of a whole person is that of its rows together; one that counts less may have almost none."""
     n, radius = 50, 1.5
     budget = dpci.budgets.core_budget(dpci.PureDP(1.0))
-    spec = _core.Spec(
+    spec = specified(
+        _core.Spec,
         n_samples=n,
         n_columns=1,
         intercept=None,

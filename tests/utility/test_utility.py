@@ -386,8 +386,8 @@ def test_small_noise_gives_the_formula_with_third_derivatives(name):
     signs = 2 * ROWS[1] - 1
     n, d = X.shape
     center = _core.minimize_erm(
-        ROWS[0], signs, loss=path.settings.core_loss, l2_strength=lam, intercept=1.0, linear_term=None, start=None,
-        solver="newton", tolerance=1e-13, max_iterations=100, n_threads=1,
+        _core.Records(ROWS[0], signs), loss=path.settings.core_loss, l2_strength=lam, intercept=1.0, linear_term=None,
+        start=None, solver="newton", tolerance=1e-13, max_iterations=100, n_threads=1,
     )["params"]  # fmt: skip
     p = 1 / (1 + np.exp(-X @ center))
     hessian = X.T @ (X * (p * (1 - p))[:, np.newaxis]) / n

@@ -15,6 +15,7 @@ from dpci.budgets import ApproxDP, Budget, Neighbors, core_budget
 from dpci.losses import Logistic
 from dpci.lowlevel.blocks import minimize_erm
 from dpci.model.settings import Settings
+from dpci.unit import core_terms
 
 _F64: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = tuple[_F64, _F64]
@@ -242,7 +243,7 @@ class ReportCase(WorstCase):
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
-        scales = tuple(step.scale for step in self.spec.steps())
+        scales = tuple(step.scale for step in self.spec.steps)
         target = float(self.first[1][0])
         with_record, without = (report_scores(self.settings, scales, target, n, outputs) for n in (1, 0))
         return with_record - without
@@ -256,14 +257,13 @@ class FunctionalCase(WorstCase):
     def spec(self) -> _core.FunctionalSpec:
         """All public choices, calibrated."""
         return _core.FunctionalSpec(
-            n_samples=len(self.first[0]),
+            core_terms(len(self.first[0]), self.neighbors),
             n_columns=1,
             intercept=None,
             row_norm=1.0,
             target_bound=1.0,
             l2_strength=0.0,
             calibration="tight",
-            neighbors=self.neighbors,
             polynomial="squared",
             budget=core_budget(self.budget),
         )
@@ -281,14 +281,13 @@ class MomentMatrixCase(WorstCase):
     def spec(self) -> _core.MomentMatrixSpec:
         """All public choices, calibrated."""
         return _core.MomentMatrixSpec(
-            n_samples=len(self.first[0]),
+            core_terms(len(self.first[0]), self.neighbors),
             n_columns=2,
             row_norm=1.0,
             target_bound=1.0,
             residuals=[],
             residual_share=0.1,
             budget=core_budget(self.budget),
-            neighbors=self.neighbors,
         )
 
     def scores(self, outputs: _F64) -> _F64:
@@ -314,13 +313,13 @@ class HistogramCase(WorstCase):
     def spec(self) -> _core.HistogramSpec:
         """Grid and noise; the regression on the cells is post-processing."""
         return _core.HistogramSpec(
+            core_terms(len(self.first[0]), self.neighbors),
             axes=[([0], [-1.0, 1.0])],
             n_columns=1,
             targets=[-1.0, 1.0],
             loss=Logistic().to_core(),
             l2_strength=1.0,
             intercept=None,
-            neighbors=self.neighbors,
             budget=core_budget(self.budget),
         )
 
@@ -378,7 +377,8 @@ class SealCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return sealed values."""
-        return _core.simulate_seals(self.spec, data[0][0], n_runs=n_runs, seed=seed, n_threads=n_threads)
+        budget, runs = core_budget(self.budget), {"n_runs": n_runs, "seed": seed}
+        return _core.simulate_seals(data[0][0], distance=self.distance, budget=budget, n_threads=n_threads, **runs)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of probabilities."""

@@ -23,7 +23,7 @@ from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Logistic, Squared
 from dpci.rows import Ball, BallLike, read_ball
 from dpci.sources.described import check_unit_columns
-from dpci.unit import Persons, Weights, core_unit, given_unit
+from dpci.unit import Persons, Weights, core_terms, given_unit
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
 
@@ -132,16 +132,14 @@ def functional_mechanism(
 
     def resolve(n_samples: int, n_columns: int) -> _core.FunctionalSpec:
         return _core.FunctionalSpec(
-            n_samples=choices.public_n(n_samples),
+            core_terms(choices.public_n(n_samples), choices.neighbors, choices.unit, choices.weights),
             n_columns=n_columns,
             row_norm=choices.row_norm,
             **polynomial_numbers(checked),
             l2_strength=l2_strength,
             calibration=calibration,
             intercept=choices.intercept,
-            neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
-            **core_unit(choices.unit, choices.weights),
         )
 
     source = Source(X, y, beside)
@@ -149,9 +147,7 @@ def functional_mechanism(
 
     def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> Outcome[BaselineFit]:
         clip, n_threads = choices.clip, choices.n_threads
-        released = _core.release_functional_mechanism(
-            spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed
-        )
+        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed)
         result = choices.result(
             "functional_mechanism",
             released["params"],

@@ -1,6 +1,7 @@
 """Regression on a noisy histogram."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.sources.described import check_unit_columns
-from dpci.unit import Persons, Weights, given_unit
+from dpci.unit import Persons, Weights, core_terms, given_unit
 
 
 def projected_histogram(
@@ -129,25 +130,25 @@ def projected_histogram(
     bounds = choices.target_bounds
 
     def resolve(_: int, n_columns: int) -> _core.HistogramSpec:
+        # The noisy counts are the number of records, and their own total.
+        own = None if weighing is None else replace(weighing, total=weighing.bound)
         return _core.HistogramSpec(
+            core_terms(0, choices.neighbors, unit, own),
             axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in axes],
             n_columns=n_columns,
             targets=[-1.0, 1.0] if bounds is None else bin_centers(target_bins, *bounds).tolist(),
             loss=choices.core_loss,
             l2_strength=l2_strength,
             intercept=choices.intercept,
-            neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
-            persons=unit is not None,
-            max_rows=None if unit is None else unit.max_rows,
-            weight_bound=None if weighing is None else weighing.bound,
         )
 
     source = Source(X, y, beside)
     check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> Outcome[BaselineFit]:
-        released = _core.release_histogram(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
+        clip, n_threads = choices.clip, choices.n_threads
+        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed)
         result = choices.result(
             "projected_histogram",
             released["params"],

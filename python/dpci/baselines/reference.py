@@ -15,7 +15,7 @@ from dpci.data.rows import Source, read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 from dpci.sources.described import check_unit_columns
-from dpci.unit import Persons, Weights, given_unit
+from dpci.unit import Persons, Weights, core_terms, given_unit
 
 
 def non_private(
@@ -90,8 +90,7 @@ def non_private(
     radius = None if radius is None else check_positive("radius", radius)
     rows, _ = read(source, choices, lambda *_: None)
     minimum = _core.minimize_erm(
-        rows.values,
-        rows.targets,
+        rows.records,
         loss=choices.core_loss,
         l2_strength=l2_strength,
         radius=radius,
@@ -102,11 +101,7 @@ def non_private(
         tolerance=max(1e-9, 1e-11 / l2_strength),  # a small λ may ask for a gradient below its own rounding
         max_iterations=2000,
         n_threads=choices.n_threads,
-        persons=rows.persons,
-        max_rows=None if unit is None else unit.max_rows,
-        weights=rows.weights,
-        weight_bound=None if weighing is None else weighing.bound,
-        weight_total=None if weighing is None else rows.n_records if weighing.total is None else weighing.total,
+        terms=core_terms(rows.n_records, "replace_one", unit, weighing),
     )
     return choices.result(
         "non_private",

@@ -215,13 +215,12 @@ class PartRules:
         ids, weighed = self.beside
         persons = None if ids is None else tagged(beside[ids], n_rows, X, request.key)
         weights = None if weighed is None else weight_values(weights_of_cells(beside[weighed]), n_rows, X)
+        numbers, tags = (None, None) if persons is None else persons.for_core
         sums = _core.part_sums(
             request,
-            features.values,
-            self.targets(X, y, n_rows),
-            persons=None if persons is None else persons.for_core,
+            _core.Records(features.values, self.targets(X, y, n_rows), persons=numbers, weights=weights),
+            tags=tags,
             max_rows=None if self.unit is None else self.unit.max_rows,
-            weights=weights,
             **self.bounds,
         )
         return sums, features, persons

@@ -75,6 +75,11 @@ class Rows:
         return self.core
 
     @property
+    def source(self) -> _core.Records | DescribedParts:
+        """The records as the core takes them, in memory or in parts."""
+        return self.records if self.parts is None else self.parts
+
+    @property
     def values(self) -> Floats | Csr | CodedRows:
         """The rows, in memory."""
         assert self.held is not None  # noqa: S101  # as above

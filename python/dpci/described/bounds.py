@@ -59,12 +59,12 @@ class BoundsStage:
         if specs.bounds is not None:
             records = _records(schema.numbers(table), persons)
             found = _core.release_bounds(specs.bounds, records, n_threads=n_threads, seed=seed)
-            bounds = dict(zip((column.name for column in schema.unbounded), found["bounds"], strict=True))
+            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
         if specs.levels is not None:
             codes, labels = schema.levels(table)
             other = None if seed is None else seed ^ _OF_LEVELS
             kept = _core.release_levels(specs.levels, _records(codes, persons), n_threads=n_threads, seed=other)
-            for column, names, listed in zip(schema.unlisted, labels, kept["levels"], strict=True):
+            for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
                 levels[column.name] = [names[code] for code in listed]
         return self._completed(bounds, levels, private=seed is None)
 
@@ -74,14 +74,16 @@ class BoundsStage:
         bounds: dict[str, tuple[float, float] | None] = {}
         levels: dict[str, list[str]] = {}
         if specs.bounds is not None:
-            found = _core.release_bounds_parts(specs.bounds, lambda columns: count_cells(gaps, columns), seed=seed)
-            bounds = dict(zip((column.name for column in schema.unbounded), found["bounds"], strict=True))
+            found = _core.release_bounds(
+                specs.bounds, lambda columns: count_cells(gaps, columns), n_threads=None, seed=seed
+            )
+            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
         if specs.levels is not None:
             labels, counts = count_levels(gaps)
             other = None if seed is None else seed ^ _OF_LEVELS
-            kept = _core.release_levels_parts(specs.levels, counts, seed=other)
+            kept = _core.release_levels(specs.levels, counts, n_threads=None, seed=other)
             for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
-                levels[column.name] = [name for name, is_kept in zip(names, listed, strict=True) if is_kept]
+                levels[column.name] = [names[level] for level in listed]
         return self._completed(bounds, levels, private=seed is None)
 
     def _completed(

@@ -86,6 +86,11 @@ class ErrorLaw:
         return len(self.noise)
 
     @property
+    def core_shape(self) -> _core.ErrorShape:
+        """The laws of Omega and W as the core takes them."""
+        return _core.ErrorShape(self.law, self.scale, self.dim, self.shape, self.blocks)
+
+    @property
     def mean_omega(self) -> float:
         """Mean of Omega: the variance of one coordinate of the noise."""
         return self.scale**2 * (1 if self.law == "gaussian" else self.dim + 1)
@@ -189,7 +194,7 @@ class ErrorLaw:
     def half_widths_of(self, components: tuple[_F64, _F64], level: float) -> _F64:
         """Return the same from what :meth:`components` gives."""
         v, a = components
-        return _core.exact_half_widths(v, a, self.law, self.scale, self.dim, level, self.shape, self.blocks)
+        return self.core_shape.half_widths(v, a, level)
 
     def stretch(self, contrasts: _F64, level: float) -> _F64:
         """Return the length of each interval over that from the same estimated matrices, taken as exact."""
@@ -228,7 +233,7 @@ class ErrorLaw:
     def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
         """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
         v, a = self.components(contrasts)
-        return _core.exact_pvalues(v, a, self.law, self.scale, self.dim, statistic, self.shape, self.blocks)
+        return self.core_shape.pvalues(v, a, statistic)
 
 
 def error_law(record: FitRecord) -> ErrorLaw:
@@ -246,7 +251,7 @@ def error_law(record: FitRecord) -> ErrorLaw:
 def _new_law(record: FitRecord) -> ErrorLaw:
     hessian, gradient_cov = record.matrices
     if record.projection == NOISE_AWARE:
-        law = _noisy_matrices(record, hessian, gradient_cov).law()
+        law = _core.ErrorLaw.noise_aware(_noisy_matrices(record, hessian, gradient_cov))
     else:
         law = _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
     blocks, gaussian = record.noise_blocks, record.noise_law == "shaped_gaussian"
@@ -268,31 +273,31 @@ def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
     """Return the Hessian and the gradient covariance as estimated from the released ones."""
     hessian, gradient_cov = record.matrices
     if record.projection == NOISE_AWARE:
-        return _noisy_matrices(record, hessian, gradient_cov).estimated()
+        return _core.estimated_matrices(_noisy_matrices(record, hessian, gradient_cov))
     return hessian, gradient_cov
 
 
-def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _core.NoisyMatrices:
+def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> "_core.NoisyMatrices":
     noise = noise_of(record.steps, "gradient_cov")
     if noise is None:
         raise InvalidInput("the gradient covariance of a noise-aware fit must have noise, got a record without it")
-    return _core.NoisyMatrices(
-        hessian,
-        gradient_cov,
-        record.divisor,
-        record.mechanism,
-        record.noise_law,
-        record.noise_scale,
-        record.l2_strength,
-        record.strong_convexity,
-        noise_of(record.steps, "hessian"),
-        noise,
-        gradients_of_likelihood(record),
-        record.loss_facts.may_be_flat,
-        core_blocks(record.rows, record.intercept_scale),
-        _gradients(record),
-        levels_scale(record.steps),
-    )
+    return {
+        "hessian": hessian,
+        "gradient_cov": gradient_cov,
+        "n_samples": record.divisor,
+        "mechanism": record.mechanism,
+        "noise_law": record.noise_law,
+        "noise_scale": record.noise_scale,
+        "l2_strength": record.l2_strength,
+        "strong_convexity": record.strong_convexity,
+        "hessian_noise": noise_of(record.steps, "hessian"),
+        "gradient_cov_noise": noise,
+        "is_likelihood": gradients_of_likelihood(record),
+        "may_be_flat": record.loss_facts.may_be_flat,
+        "rows": core_blocks(record.rows, record.intercept_scale),
+        "gradients": _gradients(record),
+        "levels_scale": levels_scale(record.steps),
+    }
 
 
 def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowDomain, float | None] | None:
@@ -637,9 +642,7 @@ class Estimates:
         if method == "monte_carlo":
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
-            lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed=seed, shape=law.shape, rows=law.blocks
-            )
+            lower, upper = _core.monte_carlo_interval(law.core_shape, *parts, level, n_draws=draws, seed=seed)
         else:
             each = level
             if simultaneous == "bonferroni":

@@ -122,8 +122,8 @@ def _shows_slack(
             # The error is symmetric and logarithmically concave: P(|X| >= t sd) <= exp(1 - t) (Lovász & Vempala 2007).
             noise = (record.noise_scale * gain) ** 2 * (dim + 1.0) * (dim + 2.0) * float(shape.variances().max())
             return norm + math.sqrt(variance + noise) * (1.0 - math.log(4.0 * level)) <= radius
-        law = (record.noise_law, record.noise_scale, dim)
-        error = _core.exact_half_widths(np.array([variance]), np.array([gain]), *law, 1.0 - 4.0 * level)
+        law = _core.ErrorShape(record.noise_law, record.noise_scale, dim)
+        error = law.half_widths(np.array([variance]), np.array([gain]), 1.0 - 4.0 * level)
         return norm + float(error[0]) <= radius
     least = radius + float(special.ndtri(level)) * math.sqrt(variance)
     return least > 0.0 and shorter_probability(record, norm, least) <= level

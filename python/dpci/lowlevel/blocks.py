@@ -18,8 +18,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector
-from dpci.data.coded import CodedRows
+from dpci.data.arrays import Table, as_features, as_matrix, as_square, as_vector
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
@@ -143,12 +142,7 @@ def minimize_erm(
         "max_iterations": check_count("max_iterations", max_iterations),
     }
     rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
-    if isinstance(rows, tuple):
-        found = _core.minimize_erm(*rows, n_threads=n_threads, **problem)
-    else:
-        found = _core.minimize_erm_parts(
-            rows.evaluate, first=rows.first, n_params=rows.n_columns + (constant is not None), **problem
-        )
+    found = _core.minimize_erm(rows, n_threads=n_threads, **problem)
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
 
@@ -167,8 +161,7 @@ def erm_value_and_gradient(
     A custom loss with ``predictor_bound`` is refused if a linear predictor exceeds it.
     """
     value, gradient = _core.erm_value_and_gradient(
-        as_features(X).values,
-        as_vector("y", y),
+        _core.Records(as_features(X).values, as_vector("y", y)),
         _vector("params", params),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
@@ -199,31 +192,20 @@ def hessian_and_gradient_cov(
     point, core_loss = _vector("params", params), checked_loss.to_core()
     strength = check_positive("l2_strength", l2_strength)
     rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
-    if isinstance(rows, tuple):
-        hessian, gradient_cov = _core.hessian_and_gradient_cov(
-            *rows, point, loss=core_loss, l2_strength=strength, intercept=constant, n_threads=n_threads
-        )
-    else:
-        hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
-            rows.evaluate,
-            point,
-            first=rows.first,
-            n_params=rows.n_columns + (constant is not None),
-            loss=core_loss,
-            l2_strength=strength,
-            intercept=constant,
-        )
+    hessian, gradient_cov = _core.hessian_and_gradient_cov(
+        rows, point, loss=core_loss, l2_strength=strength, intercept=constant, n_threads=n_threads
+    )
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
-def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr | CodedRows, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
+def _rows(X: Any, y: Any, rules: PartRules) -> _core.Records | DescribedParts:  # noqa: ANN401  # the caller's
     """Return rows and targets in memory, or rows in parts that were read once."""
     partitions = as_partitions(Source(X, y))
     if partitions is not None:
         return describe(partitions, rules)
-    rows, targets = as_features(X).values, as_vector("y", y)
+    records = _core.Records(as_features(X).values, as_vector("y", y))
     check_same_index(X, y)
-    return rows, targets
+    return records
 
 
 def checked_rows(
@@ -262,8 +244,7 @@ def checked_rows(
     features = as_features(X)
     domain.check_columns(features.shape[1])
     return _core.checked_rows(
-        features.values,
-        np.ones(features.shape[0]),
+        _core.Records(features.values, np.ones(features.shape[0])),
         row_norm=core_rows(domain),
         clip=on_violation == "clip",
         intercept=check_intercept(intercept),
@@ -314,14 +295,8 @@ def exact_half_widths(
     ``dim`` is the number of parameters. ``noise_scale`` is 1/rate of spherical Laplace noise, or the standard deviation
     of Gaussian noise.
     """
-    widths = _core.exact_half_widths(
-        _vector("variance", variance),
-        _vector("multiplier", multiplier),
-        check_choice("noise_law", noise_law, _LAWS),
-        check_positive("noise_scale", noise_scale),
-        check_count("dim", dim),
-        check_fraction("level", level),
-    )
+    v, a = _vector("variance", variance), _vector("multiplier", multiplier)
+    widths = _shape(noise_law, noise_scale, dim).half_widths(v, a, check_fraction("level", level))
     return check_finite("every half width", widths)
 
 
@@ -340,16 +315,10 @@ def monte_carlo_interval(
 
     Add both to the estimate. All contrasts share the draws; each interval holds by itself.
     """
-    lower, upper = _core.monte_carlo_interval(
-        _vector("variance", variance),
-        _vector("multiplier", multiplier),
-        check_choice("noise_law", noise_law, _LAWS),
-        check_positive("noise_scale", noise_scale),
-        check_count("dim", dim),
-        check_fraction("level", level),
-        check_count("n_draws", n_draws),
-        seed=check_seed(seed),
-    )
+    v, a = _vector("variance", variance), _vector("multiplier", multiplier)
+    shape, level = _shape(noise_law, noise_scale, dim), check_fraction("level", level)
+    n_draws, seed = check_count("n_draws", n_draws), check_seed(seed)
+    lower, upper = _core.monte_carlo_interval(shape, v, a, level, n_draws=n_draws, seed=seed)
     return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
 
@@ -364,6 +333,11 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
     return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
+
+
+def _shape(noise_law: NoiseLaw, noise_scale: float, dim: int) -> _core.ErrorShape:
+    law, scale = check_choice("noise_law", noise_law, _LAWS), check_positive("noise_scale", noise_scale)
+    return _core.ErrorShape(law, scale, check_count("dim", dim))
 
 
 def _vector(name: str, values: ArrayLike) -> _F64:
@@ -386,19 +360,17 @@ def spherical_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     -------
     numpy.ndarray of shape (n, dim)
     """
-    return check_finite(
-        "every draw", _core.spherical_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
+    return _draws("spherical_laplace", n, dim, check_positive("scale", scale), seed)
 
 
 def gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent normal coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed)))
+    return _draws("gaussian", n, dim, check_positive("std_dev", std_dev), seed)
 
 
 def laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     """Not private by itself. Draw vectors of independent Laplace coordinates, shape (n, dim)."""
-    return check_finite("every draw", _core.laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed)))
+    return _draws("laplace", n, dim, check_positive("scale", scale), seed)
 
 
 def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
@@ -406,9 +378,7 @@ def symmetric_gaussian(n: int, dim: int, std_dev: float, seed: int) -> _F64:
 
     The diagonal has standard deviation ``std_dev``, other entries ``std_dev / sqrt(2)``.
     """
-    return check_finite(
-        "every draw", _core.symmetric_gaussian(*_sizes(n, dim), check_positive("std_dev", std_dev), _seed(seed))
-    )
+    return _draws("symmetric_gaussian", n, dim, check_positive("std_dev", std_dev), seed).reshape(n, dim, dim)
 
 
 def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
@@ -417,17 +387,11 @@ def symmetric_matrix_laplace(n: int, dim: int, scale: float, seed: int) -> _F64:
     Their density changes by at most exp(t / scale) under a shift of nuclear norm t (docs/proofs/mechanisms.md,
     "Noise").
     """
-    return check_finite(
-        "every draw", _core.symmetric_matrix_laplace(*_sizes(n, dim), check_positive("scale", scale), _seed(seed))
-    )
+    return _draws("matrix_laplace", n, dim, check_positive("scale", scale), seed).reshape(n, dim, dim)
 
 
-def _sizes(n: int, dim: int) -> tuple[int, int]:
-    return check_count("n", n, least=0), check_count("dim", dim)
-
-
-def _seed(value: object) -> int:
-    seed = check_seed(value)
-    if seed is None:
+def _draws(law: str, n: int, dim: int, scale: float, seed: object) -> _F64:
+    n, dim, checked = check_count("n", n, least=0), check_count("dim", dim), check_seed(seed)
+    if checked is None:
         raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
-    return seed
+    return check_finite("every draw", _core.draw_noise(law, n=n, dim=dim, scale=scale, seed=checked))

@@ -271,13 +271,11 @@ def fit_rows(
 
     ``bounds``: those of the schema that were released before it.
     """
-    clip = settings.clip
+    clip, n_threads, seed = settings.clip, settings.n_threads, settings.seed
     release: Mapping[str, Any]
     if isinstance(spec, _core.NewtonSpec):
         release = newton_release(rows, spec, settings)
-    elif rows.parts is None:
-        release = _core.fit(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
-        release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
+        release = _core.release(spec, rows.source, clip=clip, n_threads=n_threads, seed=seed)
     values = {**release, "paid": paid, "whole": whole, "released_bounds": bounds}
     return PrivateFit(settings.record(spec, rows, values))

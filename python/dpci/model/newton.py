@@ -23,7 +23,7 @@ from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
-from dpci.unit import core_unit
+from dpci.unit import core_terms
 
 _INSTEAD = " (pass l2_strength for objective perturbation)"
 """Advice to callers who did not choose Newton steps by name."""
@@ -69,25 +69,19 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
             "perturbation)"
         )
     return _core.NewtonSpec(
-        n_samples=settings.public_n(n_samples),
+        core_terms(settings.public_n(n_samples), settings.neighbors, settings.unit, settings.weights),
         n_columns=n_columns,
         intercept=settings.intercept,
         row_norm=core_rows(settings.rows),
         loss=settings.core_loss,
         budget=core_budget(budget),
-        neighbors=settings.neighbors,
-        **core_unit(settings.unit, settings.weights),
     )
 
 
 def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> dict[str, Any]:
     """Release a fit by Newton steps of rows that are read and paid for; return what a record has of it."""
-    clip, seed, parts = settings.clip, settings.seed, rows.parts
-    found: Mapping[str, Any] = (
-        _core.fit_newton(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=seed)
-        if parts is None
-        else _core.fit_newton_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=seed)
-    )
+    clip, n_threads, seed = settings.clip, settings.n_threads, settings.seed
+    found: Mapping[str, Any] = _core.release(spec, rows.source, clip=clip, n_threads=n_threads, seed=seed)
     moved = {part.name: found[part.name] for part in fields(Newton) if part.name != "params"}
     newton = Newton(params=found["moved_params"], **moved)
     kept = ("params", "hessian", "gradient_cov", "noise_scale", "steps", "seals", "private")

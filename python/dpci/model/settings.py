@@ -44,7 +44,7 @@ from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
 from dpci.sources.described import check_schema
-from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
+from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_terms
 
 AUTO: Literal["auto"] = "auto"
 """λ that public values recommend, once they are all known."""
@@ -297,7 +297,7 @@ class Settings(DerivedFacts, NoisyChoices):
         assert not isinstance(mechanism, NewtonSteps)  # noqa: S101  # they have a specification of their own
         self.rows.check_columns(n_columns)
         return _core.Spec(
-            n_samples=self.public_n(n_samples),
+            core_terms(self.public_n(n_samples), self.neighbors, self.unit, self.weights),
             n_columns=n_columns,
             intercept=self.intercept,
             row_norm=core_rows(self.rows),
@@ -313,8 +313,6 @@ class Settings(DerivedFacts, NoisyChoices):
             moments=self.moments,
             projection=mechanism.projection,
             calibration=mechanism.calibration,
-            neighbors=self.neighbors,
-            **core_unit(self.unit, self.weights),
         )
 
     def record(self, spec: _core.Spec | _core.NewtonSpec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:

@@ -51,7 +51,7 @@ def _other_noise(record: ReportRecord) -> str | None:
     """Return the first number in which the noise of a report is not that of its public choices, in words."""
     fit, spec = record.fit, fit_spec(record.fit)
     report = record.calibrated(spec)
-    steps, (seal,) = steps_from(report.steps()), seals_from(report.seal())
+    steps, (seal,) = steps_from(report.steps), seals_from([report.seal])
     differ = (
         *differences({"slope_bound": (fit.slope_bound, spec.slope_bound)}),
         *differences({"curvature_bound": (fit.curvature_bound, spec.curvature_bound)}),

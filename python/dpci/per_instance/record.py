@@ -14,7 +14,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import Loss
 from dpci.released.record import FitRecord
 from dpci.rows import core_rows
-from dpci.unit import core_unit
+from dpci.unit import core_terms
 
 Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
@@ -90,9 +90,9 @@ class ReportRecord(Saved):
             scales = (self.step("report_gradient").scale, self.step("report_hessian").scale)
             derivatives = (self.gradient, scales[0], self.hessian, scales[1])
         return _core.RecordBounds(
+            core_terms(fit.n_samples, fit.neighbors, fit.persons, fit.weights),
             loss=loss.to_core(),
             params=fit.params,
-            n_public=fit.n_samples,
             l2_strength=fit.l2_strength,
             std_dev=fit.noise_scale,
             delta=fit.budget.parameters()["delta"],
@@ -103,7 +103,6 @@ class ReportRecord(Saved):
             failure_probability=self.failure_probability,
             simultaneous=self.simultaneous,
             bound=self.bound,
-            **core_unit(fit.persons, fit.weights),
         )
 
     def calibrated(self, spec: _core.Spec) -> _core.ReportSpec:

@@ -179,7 +179,7 @@ def report(
     def release(rows: Rows, specs: tuple[_core.Spec, _core.ReportSpec], paid: Paid) -> Outcome[Report]:
         spec_of_fit, spec = specs
         clip, n_threads = settings.clip, settings.n_threads
-        released = _core.release_report(spec, rows.records, clip=clip, n_threads=n_threads, seed=settings.seed)
+        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=settings.seed)
         model = {name: value for name, value in released.items() if name not in {"gradient", "hessian"}}
         record = ReportRecord(
             fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian", "paid": paid}),

@@ -323,14 +323,13 @@ def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Mo
 
 
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
-    clip, n_threads = choices.clip, choices.n_threads
-    if rows.parts is None:
-        return _core.release_moment_matrix(spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed)
-    # Every pass checks rows against their domain: the number of columns is known now.
-    domain = choices.core_domain(rows.shape[1])
-    rules = dataclasses.replace(rows.parts.rules, rows=domain, intercept=spec.intercept)
-    parts = dataclasses.replace(rows.parts, rules=rules)
-    return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
+    source = rows.source
+    if rows.parts is not None:
+        # Every pass checks rows against their domain: the number of columns is known now.
+        domain = choices.core_domain(rows.shape[1])
+        rules = dataclasses.replace(rows.parts.rules, rows=domain, intercept=spec.intercept)
+        source = dataclasses.replace(rows.parts, rules=rules)
+    return _core.release(spec, source, clip=choices.clip, n_threads=choices.n_threads, seed=choices.seed)
 
 
 def _standardised(source: Source, choices: MatrixChoices) -> Source:

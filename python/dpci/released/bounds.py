@@ -26,7 +26,7 @@ from dpci.errors import InvalidInput
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
-from dpci.unit import Persons
+from dpci.unit import Persons, core_terms
 
 RELEASED = "released at "
 """Beginning of the source of released bounds."""
@@ -65,7 +65,7 @@ def gap_specs(
     ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Levels take all of δ, and where
     there are bounds as well, a quarter of ε.
     """
-    persons, max_rows = unit is not None, None if unit is None else unit.max_rows
+    terms = core_terms(n_samples, neighbors, unit)
     if n_unlisted and not isinstance(budget, ApproxDP):
         raise InvalidInput(
             "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
@@ -74,13 +74,9 @@ def gap_specs(
     of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
     if ranges:
-        bounds = _core.BoundsSpec(
-            columns=list(ranges), n_samples=n_samples, budget=core_budget(of_bounds), persons=persons, max_rows=max_rows
-        )
+        bounds = _core.BoundsSpec(terms, columns=list(ranges), budget=core_budget(of_bounds))
     if n_unlisted:
-        levels = _core.LevelsSpec(
-            n_columns=n_unlisted, budget=core_budget(of_levels), neighbors=neighbors, persons=persons, max_rows=max_rows
-        )
+        levels = _core.LevelsSpec(terms, n_columns=n_unlisted, budget=core_budget(of_levels))
     return GapSpecs(bounds, levels)
 
 

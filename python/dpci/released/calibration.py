@@ -16,7 +16,7 @@ from dpci.released.bounds import ReleasedBounds
 from dpci.released.newton import Newton
 from dpci.released.record import FitRecord
 from dpci.rows import core_rows
-from dpci.unit import Persons, core_unit
+from dpci.unit import Persons, core_terms
 
 # Elementary functions of another machine may round otherwise.
 TOLERANCE = 1e-6
@@ -33,33 +33,18 @@ _OF_STEP = ("cost", "scale", "hessian_scale", "levels_scale", "sensitivity")
 def newton_spec(record: FitRecord) -> _core.NewtonSpec:
     """Return the specification that the public choices of a fit by Newton steps make."""
     return _core.NewtonSpec(
-        n_samples=record.n_samples,
+        core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=len(record.columns),
         intercept=record.intercept_scale,
         row_norm=core_rows(record.rows),
         loss=(from_declaration(record.loss) or _as_declared(record.loss)).to_core(),
         budget=core_budget(record.own_budget),
-        neighbors=record.neighbors,
-        **core_unit(record.persons, record.weights),
     )
 
 
 def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
     """Return the last step of a fit by Newton steps, which has the rules of its errors (docs/proofs/newton.md)."""
-    hessian, gradient_cov = record.matrices
-    return newton_spec(record).last_step(
-        row_map=newton.map,
-        round_map=newton.round_map,
-        radii=newton.radii.tolist(),
-        bounds=newton.bounds.tolist(),
-        starts=newton.starts,
-        weights=newton.weights.tolist(),
-        params=newton.params,
-        hessian=hessian,
-        gradient_cov=gradient_cov,
-        edge=newton.edge,
-        ridge=newton.ridge,
-    )
+    return newton_spec(record).last_step(newton, *record.matrices)
 
 
 def hides_class(record: FitRecord, newton: Newton) -> bool:
@@ -151,7 +136,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
     else:
         loss = (from_declaration(record.loss) or _as_declared(record.loss)).to_core()
     return _core.Spec(
-        n_samples=record.n_samples,
+        core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=len(record.columns),
         intercept=record.intercept_scale,
         row_norm=core_rows(record.rows),
@@ -167,8 +152,6 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         moments=record.moments,
         projection="auto",
         calibration=record.calibration,
-        neighbors=record.neighbors,
-        **core_unit(record.persons, record.weights),
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, split_budget
 from dpci.released.whole import Whole
+from dpci.unit import core_terms
 
 _SEED_BITS = 2**64 - 1
 
@@ -64,14 +65,14 @@ def is_rest(budget: Budget, whole: Budget, counts: Budget) -> bool:
 def _grid(n_strata: int, budget: Budget) -> _core.HistogramSpec:
     """Return a histogram with a cell for each stratum; records are the numbers of their strata."""
     return _core.HistogramSpec(
+        core_terms(0, "add_remove"),
         axes=[([0], [float(code) for code in range(n_strata)])],
         n_columns=1,
         targets=[0.0],
-        loss=_core.Loss.squared(1.0),
+        loss=_core.Loss("squared", 1.0),
         l2_strength=1.0,
         intercept=None,
         budget=core_budget(budget),
-        neighbors="add_remove",
     )
 
 
@@ -90,9 +91,10 @@ def release_counts(
     """
     spec = _grid(len(sizes), budget)
     codes: NDArray[np.float64] = np.repeat(np.arange(float(len(sizes))), list(sizes.values()))
-    released = _core.release_histogram(
+    released = _core.release(
         spec,
         _core.Records(codes[:, None], np.zeros(len(codes))),
+        clip=True,
         n_threads=n_threads,
         seed=None if seed is None else seed ^ _SEED_BITS,
     )

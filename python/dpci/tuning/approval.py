@@ -111,20 +111,21 @@ def _differences(common: FitRecord, made: TuneRecord, choice: Selection) -> Iter
     yield from differences_of_seals(map(Seal.from_dict, own["score_seal"]), seals_from(planned["score_seal"]))
     if model is None:
         return
-    law, scale, sensitivity = spec.model_noise(choice.index)
-    bounds = spec.model(choice.index)
+    planned_model = spec.model(choice.index)
+    law, scale = planned_model.noise_law, planned_model.noise_scale
     yield from differences(
         {
-            "slope_bound": (model.slope_bound, bounds.slope_bound),
-            "curvature_bound": (model.curvature_bound, bounds.curvature_bound),
+            "slope_bound": (model.slope_bound, planned_model.slope_bound),
+            "curvature_bound": (model.curvature_bound, planned_model.curvature_bound),
             "radius": (model.radius, own["radii"][choice.index]),
             "noise_scale": (model.noise_scale, scale),
             "noise_spectral_radius": (model.noise_spectral_radius, 0.0),
         }
     )
     cost = next(iter(choice.budget.parameters().values()))
-    yield from differences_of_steps(model.steps, [Step("coefficients", law, cost, scale, None, None, sensitivity)])
-    yield from differences_of_seals(model.seals, seals_from(spec.model_seals(choice.index)))
+    step = Step("coefficients", law, cost, scale, None, None, planned_model.sensitivity)
+    yield from differences_of_steps(model.steps, [step])
+    yield from differences_of_seals(model.seals, seals_from([planned_model.seal]))
 
 
 def _tuning_spec(common: FitRecord, choice: Selection) -> _core.TuningSpec:

@@ -246,7 +246,7 @@ def release_tuned(
         total = len(grid) if method == "chunks" else None
         with progress_bar(total, "models", wanted=progress) as advance:
             told = advance if progress or (progress is None and is_watched()) else None
-            index, params, private = _core.release_tuning(
+            index, params, private = _core.release(
                 spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed, progress=told
             )
         selection = Selection.from_facts(
@@ -283,14 +283,15 @@ def _as_selected(run: FitRecord) -> SelectedRecord:
 
 def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:
     """Return noise, seal and ball of the model that won a selection."""
-    law, scale, sensitivity = spec.model_noise(selection.index)
+    model = spec.model(selection.index)
+    law, scale = model.noise_law, model.noise_scale
     cost = next(iter(selection.budget.parameters().values()))
     return {
         "radius": selection.facts["radii"][selection.index],
         "noise_law": law,
         "noise_scale": scale,
-        "steps": [Step("coefficients", law, cost, scale, None, None, sensitivity)],
-        "seals": spec.model_seals(selection.index),
+        "steps": [Step("coefficients", law, cost, scale, None, None, model.sensitivity)],
+        "seals": [model.seal],
     }
 
 

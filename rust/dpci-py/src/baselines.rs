@@ -3,36 +3,36 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::loss;
 use dpci_core::mechanism::{self as core, CellRegression};
-use dpci_core::privacy::Polynomial;
+use dpci_core::privacy::{Calibration, Polynomial};
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
-use dpci_core::unit::Weighting;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, on_violation, with_noise};
+use crate::names::{Named, unknown};
+use crate::parts::{Read, Rules};
+use crate::records::with_noise;
 use crate::release::Kind;
-use crate::spec::{calibration_of, neighbors_of, terms_of, unit_of, unknown};
+use crate::terms::Terms;
 use crate::values::Vector;
 
 /// Validated public choices of the functional mechanism; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct FunctionalSpec {
-    inner: spec::FunctionalSpec,
+    pub(crate) inner: spec::FunctionalSpec,
 }
 
 #[pymethods]
 impl FunctionalSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         intercept: Option<f64>,
         row_norm: f64,
@@ -40,17 +40,12 @@ impl FunctionalSpec {
         target_bound: f64,
         l2_strength: f64,
         budget: &Budget,
-        calibration: &str,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
+        calibration: Named<Calibration>,
     ) -> PyResult<Self> {
         let polynomial = match polynomial {
             "squared" => Polynomial::squared(target_bound).map_err(to_python)?,
             "logistic" => Polynomial::Logistic,
-            _ => return Err(unknown("polynomial", polynomial)),
+            _ => return Err(unknown("polynomial", &["squared", "logistic"], polynomial)),
         };
         let choices = FunctionalChoices {
             n_columns,
@@ -59,15 +54,8 @@ impl FunctionalSpec {
             polynomial,
             l2_strength,
             budget: budget.inner,
-            calibration: calibration_of(calibration)?,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            calibration: calibration.0,
+            terms: terms.inner,
         };
         let inner = spec::FunctionalSpec::new(choices).map_err(to_python)?;
         Ok(Self { inner })
@@ -86,7 +74,8 @@ pub(crate) struct Functional {
 /// A public grid, the noise on its counts, and the regression on its cells; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
-    inner: spec::HistogramSpec,
+    pub(crate) inner: spec::HistogramSpec,
+    terms: spec::Terms,
     loss: Arc<dyn loss::Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
@@ -103,31 +92,21 @@ pub(crate) struct Histogram {
 }
 
 impl Kind for FunctionalSpec {
-    type Core = spec::FunctionalSpec;
     type Values = Functional;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
-
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let choices = self.inner.choices();
-        let bounds = RowBounds {
-            rows: RowDomain::Ball(choices.row_norm),
-            targets: choices.polynomial.targets(),
-            on_violation: on_violation(clip),
-        };
-        let counted = (choices.terms.unit, choices.terms.weighting);
-        data.design(&bounds, choices.intercept, counted, exec)
+    fn rules(&self, clip: bool) -> Rules {
+        let c = self.inner.choices();
+        let rows = RowDomain::Ball(c.row_norm);
+        Rules::new(rows, c.polynomial.targets(), c.intercept, &c.terms, clip)
     }
 
     fn release(
         &self,
-        design: Design<'_>,
+        read: Read<'_>,
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<Functional> {
-        let spec = &self.inner;
+        let (spec, design) = (&self.inner, read.design()?);
         let params = with_noise!(seed, 0, |g| core::release_functional_mechanism(
             spec, &design, exec, g
         ))?;
@@ -141,30 +120,16 @@ impl Kind for FunctionalSpec {
 }
 
 impl Kind for HistogramSpec {
-    type Core = spec::HistogramSpec;
     type Values = Histogram;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
+    /// Every record has a nearest cell, so rows need no bound, and targets are always clipped.
+    fn rules(&self, _: bool) -> Rules {
+        let (rows, targets) = (RowDomain::Ball(f64::MAX), self.loss.targets());
+        Rules::new(rows, targets, self.intercept, &self.terms, true)
     }
 
-    /// Every record has a nearest cell, so rows need no bound.
-    fn design<'a>(&self, data: &Data<'a>, _: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let bounds = RowBounds {
-            rows: RowDomain::Ball(f64::MAX),
-            targets: self.loss.targets(),
-            on_violation: OnViolation::Clip,
-        };
-        data.design(&bounds, self.intercept, self.inner.records(), exec)
-    }
-
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Histogram> {
-        let spec = &self.inner;
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Histogram> {
+        let (spec, design) = (&self.inner, read.design()?);
         let counts = with_noise!(seed, 0, |g| core::release_histogram(spec, &design, exec, g))?;
         let regression = CellRegression {
             loss: &*self.loss,
@@ -186,8 +151,9 @@ impl Kind for HistogramSpec {
 #[pymethods]
 impl HistogramSpec {
     #[new]
-    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, budget, neighbors, persons=false, max_rows=None, weight_bound=None))]
+    #[pyo3(signature = (terms, *, axes, n_columns, targets, loss, l2_strength, intercept, budget))]
     fn new(
+        terms: &Terms,
         axes: Vec<(Vec<usize>, Vec<f64>)>,
         n_columns: usize,
         targets: Vec<f64>,
@@ -195,21 +161,16 @@ impl HistogramSpec {
         l2_strength: f64,
         intercept: Option<f64>,
         budget: &Budget,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
     ) -> PyResult<Self> {
         let axis = |(columns, levels)| Axis { columns, levels };
         let axes = axes.into_iter().map(axis).collect();
         let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
-        let inner = spec::HistogramSpec::new(grid, budget.inner, neighbors_of(neighbors)?)
-            .map_err(to_python)?;
-        // The noisy counts are their own total.
-        let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
-        let weighting = weighting.transpose().map_err(to_python)?;
+        let terms = terms.inner;
+        let inner = spec::HistogramSpec::new(grid, budget.inner, terms.neighbors);
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.of_records(unit_of(persons, max_rows)?, weighting),
+            inner: inner.of_records(terms.unit, terms.weighting),
+            terms,
             loss: Arc::clone(&loss.inner),
             l2_strength,
             intercept,

@@ -1,32 +1,31 @@
 //! Building blocks for other libraries and for tests: samplers and solvers. Not private by themselves.
 
-use dpci_core::design::{Design, OnViolation, RowBounds};
+use dpci_core::design::Design;
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace, SymmetricGaussian,
+    AnyLaw, Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace,
+    SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
-use dpci_core::records::Records;
-use dpci_core::row_domain::RowDomain;
-use dpci_core::solver::{Method, Minimum, Options};
-use dpci_core::unit::{Unit, Weighting};
+use dpci_core::records::Records as CoreRecords;
+use dpci_core::solver::{Method, Options};
 use dpci_core::{Error, Result};
-use numpy::{
-    PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
-use crate::errors::{InvalidInput, to_python};
+use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, Features, on_violation};
+use crate::names::Named;
+use crate::parts::{Rules, Source};
+use crate::records::{Records, row_bounds};
 use crate::rows::Rows;
-use crate::spec::{unit_of, weighting_of};
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::terms::Terms;
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// `n` samples of `width` numbers each, one after another.
 pub(crate) fn draws(
@@ -51,108 +50,44 @@ pub(crate) fn draws(
     })
 }
 
-/// `n` samples of a law on vectors, one a row.
-fn vectors(
+/// `n` draws of a law from a seed, one a row.
+#[pyfunction]
+#[pyo3(signature = (law, *, n, dim, scale, seed))]
+pub(crate) fn draw_noise(
     py: Python<'_>,
+    law: &str,
     n: usize,
     dim: usize,
-    law: Result<impl Law + Sync>,
+    scale: f64,
     seed: u64,
 ) -> PyResult<Matrix> {
-    let law = law.map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    let values = draws(py, n, dim, || Ok(law.sample(&mut generator)))?;
-    Ok(Matrix::new(values, [n, dim]))
+    let (law, width) = law_of(law, dim, scale).map_err(to_python)?;
+    let values = draws(py, n, width, || Ok(law.sample(&mut generator)))?;
+    Ok(Matrix::new(values, [n, width]))
 }
 
-/// `n` samples of a law on symmetric matrices.
-fn matrices<L: Law + Sync>(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    law: impl FnOnce() -> Result<L>,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    let law = check_matrix_dim(dim).and_then(|()| law());
-    let law = law.map_err(to_python)?;
-    let mut generator = SimulationGenerator::new(seed, 0);
-    let values = draws(py, n, dim * dim, || Ok(law.sample(&mut generator)))?;
-    PyArray1::from_vec(py, values).reshape([n, dim, dim])
-}
-
-#[pyfunction]
-pub(crate) fn spherical_laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, SphericalLaplace::new(dim, 1.0 / scale), seed)
-}
-
-#[pyfunction]
-pub(crate) fn gaussian(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    std_dev: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, Gaussian::new(dim, std_dev), seed)
-}
-
-#[pyfunction]
-pub(crate) fn laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
-    vectors(py, n, dim, Laplace::new(dim, scale), seed)
-}
-
-#[pyfunction]
-pub(crate) fn symmetric_gaussian(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    std_dev: f64,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    matrices(py, n, dim, || SymmetricGaussian::new(dim, std_dev), seed)
-}
-
-#[pyfunction]
-pub(crate) fn symmetric_matrix_laplace(
-    py: Python<'_>,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Bound<'_, PyArray3<f64>>> {
-    matrices(py, n, dim, || MatrixLaplace::new(dim, 1.0 / scale), seed)
-}
-
-/// A design without a bound on its rows, for functions that make no privacy claim.
-fn unbounded<'a>(
-    data: &Data<'a>,
-    loss: &Loss,
-    intercept: Option<f64>,
-    counted: (Unit, Option<Weighting>),
-    exec: &Executor<'_>,
-) -> Result<Design<'a>> {
-    let bounds = RowBounds {
-        rows: RowDomain::Ball(f64::MAX),
-        targets: loss.inner.targets(),
-        on_violation: OnViolation::Error,
-    };
-    data.design(&bounds, intercept, counted, exec)
+/// The law of this name, and how many numbers a draw has.
+pub(crate) fn law_of(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usize)> {
+    if let "symmetric_gaussian" | "matrix_laplace" = name {
+        check_matrix_dim(dim)?;
+    }
+    Ok(match name {
+        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
+        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
+        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
+        "symmetric_gaussian" => (SymmetricGaussian::new(dim, scale)?.into(), dim * dim),
+        "matrix_laplace" => (MatrixLaplace::new(dim, 1.0 / scale)?.into(), dim * dim),
+        _ => {
+            return Err(Error::Unsupported(format!(
+                "name must be that of a law, got {name:?}"
+            )));
+        }
+    })
 }
 
 /// λ of an objective that need not be private.
-pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
+fn check_l2_strength(value: f64) -> Result<f64> {
     let legal = value > 0.0 && value.is_finite();
     legal.then_some(value).ok_or(Error::OutOfRange {
         name: "l2_strength",
@@ -161,70 +96,66 @@ pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
     })
 }
 
+/// The regularised mean loss of these records.
+fn objective<'a>(
+    records: &'a dyn CoreRecords,
+    loss: &'a Loss,
+    l2_strength: f64,
+    exec: &'a Executor<'a>,
+) -> Result<Objective<'a>> {
+    Ok(Objective {
+        records,
+        weights: None,
+        loss: &*loss.inner,
+        l2_strength: check_l2_strength(l2_strength)?,
+        extra_convexity: 0.0,
+        linear_term: None,
+        n_samples: records.n_records() as f64,
+        exec,
+    })
+}
+
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None, weight_total=None))]
+#[pyo3(signature = (records, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, terms=None))]
 pub(crate) fn minimize_erm(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     radius: Option<f64>,
     intercept: Option<f64>,
-    linear_term: Option<PyReadonlyArray1<'_, f64>>,
-    start: Option<PyReadonlyArray1<'_, f64>>,
-    solver: &str,
+    linear_term: Option<Floats<'_>>,
+    start: Option<Floats<'_>>,
+    solver: Named<Method>,
     tolerance: f64,
     max_iterations: usize,
     n_threads: Option<usize>,
-    persons: Option<PyReadonlyArray1<'_, i64>>,
-    max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
-    weight_bound: Option<f64>,
-    weight_total: Option<f64>,
+    terms: Option<&Terms>,
 ) -> PyResult<Found> {
-    let data = Data::new(&x, &y)?.counting(persons.as_ref(), weights.as_ref())?;
-    let unit = unit_of(persons.is_some(), max_rows)?;
-    let weighting = weighting_of(weight_bound, weight_total, y.len())?;
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
     let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
     let loss = loss.get();
+    let rules = Rules::unbounded(loss, intercept, terms.map(|terms| &terms.inner));
+    let weighting = rules.weighting;
     let options = Options {
-        method: method_of(solver)?,
+        method: solver.0,
         tolerance,
         max_iterations,
         radius,
     };
-    let minimum = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (unit, weighting), exec)?;
-        let objective = Objective {
-            records: &design,
-            weights: None,
-            loss: &*loss.inner,
-            l2_strength: check_l2_strength(l2_strength)?,
-            extra_convexity: 0.0,
-            linear_term,
-            n_samples: weighting.map_or(design.n_records() as f64, Weighting::divisor),
-            exec,
-        };
+    let minimum = records.run(py, rules, n_threads, None, |read, exec| {
+        let mut objective = objective(read.records(), loss, l2_strength, exec)?;
+        objective.linear_term = linear_term;
+        if let Some(weighting) = weighting {
+            objective.n_samples = weighting.divisor();
+        }
         minimize_risk(&objective, start, &options)
     })?;
-    Ok(minimum.into())
-}
-
-/// The method of a documented name.
-pub(crate) fn method_of(solver: &str) -> PyResult<Method> {
-    Ok(match solver {
-        "auto" => Method::Auto,
-        "newton" => Method::Newton,
-        "preconditioned" => Method::Preconditioned,
-        "lbfgs" => Method::Lbfgs,
-        "ball" => Method::Ball,
-        _ => {
-            return Err(InvalidInput::new_err(format!(
-                "solver must be \"auto\", \"newton\", \"preconditioned\", \"lbfgs\" or \"ball\", got solver={solver:?}"
-            )));
-        }
+    Ok(Found {
+        params: Vector(minimum.params),
+        certificate: minimum.certificate,
+        n_iterations: minimum.iterations,
+        solver: minimum.method.name(),
     })
 }
 
@@ -237,107 +168,69 @@ pub(crate) struct Found {
     solver: &'static str,
 }
 
-impl From<Minimum> for Found {
-    fn from(minimum: Minimum) -> Self {
-        Self {
-            params: Vector(minimum.params),
-            certificate: minimum.certificate,
-            n_iterations: minimum.iterations,
-            solver: minimum.method.name(),
-        }
-    }
-}
-
 #[pyfunction]
-#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[pyo3(signature = (records, params, *, loss, l2_strength, intercept, n_threads))]
 pub(crate) fn erm_value_and_gradient(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
-    params: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
+    params: Floats<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<(f64, Vector)> {
-    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    let evaluation = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
-        let n_samples = design.n_records() as f64;
-        let l2_strength = check_l2_strength(l2_strength)?;
-        let (loss, design) = (&*loss.inner, &design);
-        Objective {
-            records: design,
-            weights: None,
-            loss,
-            l2_strength,
-            extra_convexity: 0.0,
-            linear_term: None,
-            n_samples,
-            exec,
-        }
-        .evaluate(params, HessianRows::None)
+    let (params, loss) = (params.as_slice()?, loss.get());
+    let rules = Rules::unbounded(loss, intercept, None);
+    let evaluation = records.run(py, rules, n_threads, None, |read, exec| {
+        objective(read.records(), loss, l2_strength, exec)?.evaluate(params, HessianRows::None)
     })?;
     Ok((evaluation.value, Vector(evaluation.gradient)))
 }
 
+/// Hessian of the regularised mean objective and covariance of one record's gradient.
 #[pyfunction]
-#[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
+#[pyo3(signature = (records, params, *, loss, l2_strength, intercept, n_threads))]
 pub(crate) fn hessian_and_gradient_cov(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
-    params: PyReadonlyArray1<'_, f64>,
+    records: Source<'_>,
+    params: Floats<'_>,
     loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<(Matrix, Matrix)> {
-    let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    check_matrix_dim(params.len()).map_err(to_python)?;
-    let [hessian, gradient_cov] = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
-        regularised_moments(&design, loss, params, l2_strength, exec)
+    let (params, loss) = (params.as_slice()?, loss.get());
+    let dim = params.len();
+    check_matrix_dim(dim).map_err(to_python)?;
+    let rules = Rules::unbounded(loss, intercept, None);
+    let moments = records.run(py, rules, n_threads, None, |read, exec| {
+        let records = read.records();
+        let n = records.n_records() as f64;
+        let moments = data_moments(records, &*loss.inner, params, n, exec)?;
+        check_l2_strength(l2_strength)?;
+        Ok(moments)
     })?;
-    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
-}
-
-/// Hessian of the regularised mean objective and covariance of one record's gradient.
-pub(crate) fn regularised_moments(
-    records: &dyn Records,
-    loss: &Loss,
-    params: &[f64],
-    l2_strength: f64,
-    exec: &Executor<'_>,
-) -> Result<[Vec<f64>; 2]> {
-    let (dim, n) = (params.len(), records.n_records() as f64);
-    let moments = data_moments(records, &*loss.inner, params, n, exec)?;
     let (mut hessian, mut gradient_cov) = (moments.curvature, moments.squared_slope);
-    let l2_strength = check_l2_strength(l2_strength)?;
     add_diagonal(&mut hessian, dim, l2_strength);
     for (e, value) in gradient_cov.iter_mut().enumerate() {
         *value -= (l2_strength * params[e / dim]) * (l2_strength * params[e % dim]);
     }
-    Ok([hessian, gradient_cov])
+    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, row_norm, clip, intercept, n_threads))]
+#[pyo3(signature = (records, *, row_norm, clip, intercept, n_threads))]
 pub(crate) fn checked_rows(
     py: Python<'_>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: &Bound<'_, Records>,
     row_norm: Rows<'_>,
     clip: bool,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
-    let data = Data::new(&x, &y)?;
-    let bounds = RowBounds {
-        rows: row_norm.domain(),
-        targets: Targets::Signs,
-        on_violation: on_violation(clip),
-    };
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    let bounds = row_bounds(row_norm.domain(), Targets::Signs, clip);
     let (rows, n, dim) = task::run_over(py, &data, n_threads, |exec| {
         let design = Design::new(data.rows(), data.targets(), intercept, &bounds, exec)?;
         let (n, dim) = (design.n_rows(), design.n_params());
@@ -352,8 +245,8 @@ pub(crate) fn checked_rows(
 #[pyo3(signature = (x, weights, *, n_threads))]
 pub(crate) fn weighted_gram(
     py: Python<'_>,
-    x: PyReadonlyArray2<'_, f64>,
-    weights: PyReadonlyArray1<'_, f64>,
+    x: Table<'_>,
+    weights: Floats<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
     let dim = x.shape()[1];

@@ -1,5 +1,6 @@
 //! Budgets, steps and seals as frozen objects: what a release may spend, and what it spent and on which noise.
 
+use dpci_core::Result;
 use dpci_core::privacy::{Budget as CoreBudget, Cost};
 use dpci_core::spec;
 use pyo3::prelude::*;
@@ -40,6 +41,7 @@ impl Budget {
 
 /// One step of a release.
 #[pyclass(frozen, get_all, module = "dpci._core")]
+#[derive(Clone)]
 pub(crate) struct Step {
     #[pyo3(name = "step")]
     query: &'static str,
@@ -66,9 +68,16 @@ impl From<&spec::Step> for Step {
 }
 
 /// How one released vector is sealed; holds no data.
-#[pyclass(frozen, module = "dpci._core")]
+#[pyclass(frozen, get_all, module = "dpci._core")]
+#[derive(Clone)]
 pub(crate) struct Seal {
-    pub(crate) inner: spec::Seal,
+    release: &'static str,
+    noise: &'static str,
+    lattice: f64,
+    scale: u64,
+    distance: f64,
+    std_dev: f64,
+    cost: Parameters,
 }
 
 #[pymethods]
@@ -77,56 +86,48 @@ impl Seal {
     #[new]
     #[pyo3(signature = (*, dim, distance, budget))]
     fn new(dim: usize, distance: f64, budget: &Budget) -> PyResult<Self> {
-        let cost = Cost::of(budget.inner);
-        let inner = spec::Seal::new(spec::Part::Values, dim, distance, cost).map_err(to_python)?;
-        Ok(Self { inner })
+        let seal = values_seal(dim, distance, budget).map_err(to_python)?;
+        Ok(Self::from(&seal))
     }
+}
 
-    #[getter]
-    fn release(&self) -> &'static str {
-        self.inner.part().name()
-    }
+/// The seal of so many values in an audit.
+pub(crate) fn values_seal(dim: usize, distance: f64, budget: &Budget) -> Result<spec::Seal> {
+    spec::Seal::new(spec::Part::Values, dim, distance, Cost::of(budget.inner))
+}
 
-    #[getter]
-    fn noise(&self) -> &'static str {
-        self.inner.family().name()
-    }
-
-    #[getter]
-    fn lattice(&self) -> f64 {
-        self.inner.lattice()
-    }
-
-    #[getter]
-    fn scale(&self) -> u64 {
-        self.inner.scale()
-    }
-
-    #[getter]
-    fn distance(&self) -> f64 {
-        self.inner.distance()
-    }
-
-    #[getter]
-    fn std_dev(&self) -> f64 {
-        self.inner.std_dev()
-    }
-
-    #[getter]
-    fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parameters(py, self.inner.cost())
+impl From<&spec::Seal> for Seal {
+    fn from(seal: &spec::Seal) -> Self {
+        Self {
+            release: seal.part().name(),
+            noise: seal.family().name(),
+            lattice: seal.lattice(),
+            scale: seal.scale(),
+            distance: seal.distance(),
+            std_dev: seal.std_dev(),
+            cost: Parameters(seal.cost()),
+        }
     }
 }
 
 /// A cost as the parameters of a budget.
-pub(crate) fn parameters(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDict>> {
-    match cost {
-        Cost::Epsilon(epsilon) => vec![("epsilon", epsilon)],
-        Cost::Rho(rho) => vec![("rho", rho)],
-        Cost::MuSquared(mu_squared) => vec![("mu_squared", mu_squared)],
-        Cost::EpsilonDelta { epsilon, delta } => vec![("epsilon", epsilon), ("delta", delta)],
+#[derive(Clone, Copy)]
+pub(crate) struct Parameters(pub(crate) Cost);
+
+impl<'py> IntoPyObject<'py> for Parameters {
+    type Target = PyDict;
+    type Output = Bound<'py, PyDict>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        match self.0 {
+            Cost::Epsilon(epsilon) => vec![("epsilon", epsilon)],
+            Cost::Rho(rho) => vec![("rho", rho)],
+            Cost::MuSquared(mu_squared) => vec![("mu_squared", mu_squared)],
+            Cost::EpsilonDelta { epsilon, delta } => vec![("epsilon", epsilon), ("delta", delta)],
+        }
+        .into_py_dict(py)
     }
-    .into_py_dict(py)
 }
 
 /// The steps of a release.
@@ -136,6 +137,5 @@ pub(crate) fn steps(steps: &[spec::Step]) -> Vec<Step> {
 
 /// The seals of a release.
 pub(crate) fn seals(seals: &[spec::Seal]) -> Vec<Seal> {
-    let seals = seals.iter().copied();
-    seals.map(|inner| Seal { inner }).collect()
+    seals.iter().map(Seal::from).collect()
 }

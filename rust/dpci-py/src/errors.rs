@@ -41,123 +41,74 @@ fn exception(error: &Error) -> PyErr {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each rule of the core")]
+/// Attributes of an exception: fields of the variant by their names, and others with a value.
+macro_rules! set {
+    ($raised:ident: $($name:ident $(= $value:expr)?),*) => {{
+        $($raised.setattr(stringify!($name), set!(@ $name $($value)?))?;)*
+        Ok(())
+    }};
+    (@ $name:ident) => { $name };
+    (@ $name:ident $value:expr) => { $value };
+}
+
 fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
-    let number = |name: &str, value: f64| raised.setattr(name, value);
-    let count = |name: &str, value: usize| raised.setattr(name, value);
-    let text = |name: &str, value: &str| raised.setattr(name, value);
-    text("code", error.code())?;
+    raised.setattr("code", error.code())?;
     match *error {
-        Error::OutOfRange { name, rule, value } => {
-            text("name", name)?;
-            text("rule", rule)?;
-            number("value", value)
-        }
+        Error::OutOfRange { name, rule, value } => set!(raised: name, rule, value),
         Error::Length {
             name,
             expected,
             got,
-        } => {
-            text("name", name)?;
-            count("expected", expected)?;
-            count("value", got)
-        }
-        Error::Empty { rows, params } => raised.setattr("shape", (rows, params)),
+        } => set!(raised: name, expected, value = got),
+        Error::Empty { rows, params } => set!(raised: shape = (rows, params)),
         Error::NonFiniteRow { row, column, value } => {
-            text("name", "X")?;
-            count("row", row)?;
-            count("column", column)?;
-            number("value", value)
+            set!(raised: name = "X", row, column, value)
         }
         Error::Target {
             ref rule,
             row,
             value,
-        } => {
-            text("name", "y")?;
-            text("rule", rule)?;
-            count("row", row)?;
-            number("value", value)
-        }
-        Error::Weight { row, value, bound } => {
-            text("name", "weights")?;
-            count("row", row)?;
-            number("value", value)?;
-            number("bound", bound)
-        }
-        Error::RowNorm { row, norm, bound } => {
-            count("row", row)?;
-            number("norm", norm)?;
-            number("bound", bound)
-        }
+        } => set!(raised: name = "y", rule, row, value),
+        Error::Weight { row, value, bound } => set!(raised: name = "weights", row, value, bound),
+        Error::RowNorm { row, norm, bound } => set!(raised: row, norm, bound),
         Error::RowBlock {
             row,
             column,
             size,
             sum,
             bound,
-        } => {
-            count("row", row)?;
-            count("column", column)?;
-            count("size", size)?;
-            number("norm", sum)?;
-            number("bound", bound)
-        }
+        } => set!(raised: row, column, size, norm = sum, bound),
         Error::RowTooLong { norm } | Error::RowTooShort { norm } => {
-            text("name", "X")?;
-            number("value", norm)
+            set!(raised: name = "X", value = norm)
         }
         Error::TooManyRecords {
             n_public,
             n_records,
-        } => {
-            text("name", "n_public")?;
-            number("value", n_public)?;
-            number("n_records", n_records)
-        }
+        } => set!(raised: name = "n_public", value = n_public, n_records),
         Error::TooManyRows { greatest, got } => {
-            text("name", "X")?;
-            count("value", got)?;
-            count("bound", greatest)
+            set!(raised: name = "X", value = got, bound = greatest)
         }
         Error::RegularizationTooSmall {
             least,
             value,
             epsilon,
-        } => {
-            number("least", least)?;
-            number("value", value)?;
-            number("epsilon", epsilon)
-        }
+        } => set!(raised: least, value, epsilon),
         Error::RidgeBelowNoise { least, value } | Error::IllConditioned { least, value } => {
-            number("least", least)?;
-            number("value", value)
+            set!(raised: least, value)
         }
         Error::TooFewDigits {
             least,
             tolerance,
             value,
-        } => {
-            number("value", value)?;
-            number("tolerance", tolerance)?;
-            number("certificate", least)
-        }
+        } => set!(raised: value, tolerance, certificate = least),
         Error::NotConverged {
             tolerance,
             certificate,
             iterations,
             reason,
-        } => {
-            number("tolerance", tolerance)?;
-            number("certificate", certificate)?;
-            count("iterations", iterations)?;
-            text("reason", reason)
-        }
-        Error::NotPositiveDefinite(name) => text("name", name),
-        Error::NonFiniteRelease { name, value } => {
-            text("name", name)?;
-            number("value", value)
-        }
+        } => set!(raised: tolerance, certificate, iterations, reason),
+        Error::NotPositiveDefinite(name) => set!(raised: name),
+        Error::NonFiniteRelease { name, value } => set!(raised: name, value),
         // What is left is told in words, or has no values.
         _ => Ok(()),
     }

@@ -1,18 +1,176 @@
-//! The private fit.
+//! A fit: its public choices as a validated Python object, and its release.
+
+use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_fit;
+use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
+use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
+use dpci_core::study::{Reference, expected_lengths};
 use pyo3::prelude::*;
 
-use crate::cost::{Seal, Step, seals, steps};
-use crate::parts::{Facts, FirstPass};
+use crate::cost::{Budget, Seal, Step, seals, steps};
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::names::Named;
+use crate::parts::{Read, Rules};
 use crate::records::{Arrays, Data, Records, with_noise};
-use crate::release::{Kind, OfSums};
-use crate::spec::Spec;
+use crate::release::Kind;
+use crate::rows::Rows;
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::terms::Terms;
+use crate::values::{Floats, Matrix, Table, Vector};
+
+/// A release before data are seen.
+#[derive(IntoPyObject)]
+struct Plan {
+    steps: Vec<Step>,
+    least_l2_strength: f64,
+    noise_spectral_radius: f64,
+    noise_ratio: f64,
+    projection: &'static str,
+    privacy_length: (f64, f64),
+    tolerance: f64,
+    seals: Vec<Seal>,
+    row_norm: f64,
+    n_params: usize,
+}
+
+/// Validated public choices; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Spec {
+    pub(crate) inner: core::Spec,
+    /// How the parameters are sealed.
+    #[pyo3(get)]
+    seal: Seal,
+    #[pyo3(get)]
+    sensitivity: f64,
+    #[pyo3(get)]
+    noise_law: &'static str,
+    #[pyo3(get)]
+    noise_scale: f64,
+    /// λ, with what the variant cms11 added to it.
+    #[pyo3(get)]
+    l2_strength: f64,
+    #[pyo3(get)]
+    slope_bound: f64,
+    #[pyo3(get)]
+    curvature_bound: f64,
+    #[pyo3(get)]
+    strong_convexity: f64,
+    /// Divisor of the sums over the records.
+    #[pyo3(get)]
+    divisor: f64,
+}
+
+impl From<core::Spec> for Spec {
+    fn from(inner: core::Spec) -> Self {
+        Self {
+            seal: Seal::from(inner.seal()),
+            sensitivity: inner.sensitivity(),
+            noise_law: inner.law().name(),
+            noise_scale: inner.law().scale(),
+            l2_strength: inner.l2_strength(),
+            slope_bound: inner.slope_bound(),
+            curvature_bound: inner.curvature_bound(),
+            strong_convexity: inner.strong_convexity(),
+            divisor: inner.bounds().n,
+            inner,
+        }
+    }
+}
+
+#[pymethods]
+impl Spec {
+    #[new]
+    #[pyo3(signature = (terms, *, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration))]
+    fn new(
+        terms: &Terms,
+        n_columns: usize,
+        intercept: Option<f64>,
+        row_norm: Rows<'_>,
+        loss: &Loss,
+        l2_strength: f64,
+        radius: Option<f64>,
+        budget: &Budget,
+        mechanism: Named<Perturbation>,
+        noise: Option<Named<NoiseKind>>,
+        variant: Named<Variant>,
+        project: bool,
+        split: Option<(f64, f64, f64)>,
+        moments: Named<Moments>,
+        projection: Named<Projection>,
+        calibration: Named<Calibration>,
+    ) -> PyResult<Self> {
+        let choices = Choices {
+            n_columns,
+            intercept,
+            rows: row_norm.domain(),
+            loss: Arc::clone(&loss.inner),
+            l2_strength,
+            radius,
+            budget: budget.inner,
+            perturbation: mechanism.0,
+            noise: noise.map(|noise| noise.0),
+            variant: variant.0,
+            project,
+            split: split
+                .map(|(a, b, c)| Split::new(a, b, c))
+                .transpose()
+                .map_err(to_python)?,
+            moments: moments.0,
+            reserve: 0.0,
+            projection: projection.0,
+            calibration: calibration.0,
+            terms: terms.inner,
+        };
+        core::Spec::new(choices).map(Self::from).map_err(to_python)
+    }
+
+    #[getter]
+    fn noise_scale_slope(&self) -> f64 {
+        self.inner.scale_slope()
+    }
+
+    fn plan(&self) -> PyResult<Plan> {
+        let plan = self.inner.plan().map_err(to_python)?;
+        Ok(Plan {
+            steps: steps(&plan.steps),
+            least_l2_strength: plan.least_l2_strength,
+            noise_spectral_radius: plan.spectral_radius,
+            noise_ratio: plan.spectral_radius / self.inner.strong_convexity(),
+            projection: plan.projection.name(),
+            privacy_length: plan.privacy_length.into(),
+            tolerance: self.inner.tolerance(),
+            seals: seals(&plan.seals),
+            row_norm: self.inner.row_norm(),
+            n_params: self.inner.n_params(),
+        })
+    }
+
+    /// Mean lengths of intervals over simulated releases, from the matrices of an earlier fit; not private.
+    fn expected_lengths(
+        &self,
+        py: Python<'_>,
+        params: Floats<'_>,
+        hessian: Table<'_>,
+        gradient_cov: Table<'_>,
+        l2_strength: f64,
+        neighbors: Named<Neighbors>,
+        level: f64,
+    ) -> PyResult<Vector> {
+        let reference = Reference {
+            params: params.as_slice()?,
+            hessian: hessian.as_slice()?,
+            gradient_cov: gradient_cov.as_slice()?,
+            l2_strength,
+            neighbors: neighbors.0,
+        };
+        let lengths = py.detach(|| expected_lengths(&self.inner, &reference, level));
+        Ok(Vector(lengths.map_err(to_python)?))
+    }
+}
 
 /// At least as many passes over its rows has a fit: what one pass of many groups counts for the number of threads.
 const PASSES: usize = 8;
@@ -33,44 +191,16 @@ pub(crate) struct Fit {
 }
 
 impl Kind for Spec {
-    type Core = dpci_core::spec::Spec;
     type Values = Fit;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
-
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+    fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
-        let counted = (c.terms.unit, c.terms.weighting);
-        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
+        let (rows, targets) = (c.rows.clone(), c.loss.targets());
+        Rules::new(rows, targets, c.intercept, &c.terms, clip)
     }
 
-    fn release(&self, design: Design<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
-        self.release_sums(&design.compacted(exec)?, seed, exec)
-    }
-}
-
-impl OfSums for Spec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        let choices = self.inner.choices();
-        Facts {
-            first,
-            n_params: self.inner.n_params() / choices.loss.n_predictors(),
-            intercept: choices.intercept,
-            bounds: self.row_bounds(clip),
-            unit: choices.terms.unit,
-            weight_bound: choices.terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn dpci_core::records::Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Fit> {
-        fit_of(self, records, seed, 0, exec)
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
+        fit_of(self, read.compacted(exec)?.records(), seed, 0, exec)
     }
 }
 
@@ -98,7 +228,7 @@ pub(crate) fn fit_many(
         exec.map(groups.len(), |group| {
             let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = spec.design(data, clip, &one)?.compacted(&one)?;
+            let design = data.design(&spec.rules(clip), &one)?.compacted(&one)?;
             fit_of(spec, &design, seed, group as u64, &one)
         })
     })

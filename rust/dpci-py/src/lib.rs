@@ -1,6 +1,5 @@
 //! Python bindings: extract, release the interpreter, call the core, map the error, wrap.
 
-mod audit;
 mod baselines;
 mod blocks;
 mod bounds;
@@ -8,8 +7,8 @@ mod cost;
 mod errors;
 mod fit;
 mod intervals;
-mod levels;
 mod loss;
+mod names;
 mod newton;
 mod parts;
 mod per_instance;
@@ -18,9 +17,9 @@ mod records;
 mod regression;
 mod release;
 mod rows;
-mod spec;
 mod study;
 mod task;
+mod terms;
 #[cfg(feature = "testing")]
 mod testing;
 mod tuning;
@@ -32,70 +31,42 @@ use pyo3::prelude::*;
 // Every class is frozen, and nothing that can change is shared between calls: no call needs the interpreter's lock.
 #[pymodule(gil_used = false)]
 mod _core {
-    #[pymodule_export]
-    use super::audit::{moment_steps, simulate, simulate_seals};
-    #[pymodule_export]
-    use super::baselines::{FunctionalSpec, HistogramSpec};
-    #[pymodule_export]
-    use super::blocks::{
-        checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
-        minimize_erm, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
-        weighted_gram,
-    };
-    #[pymodule_export]
-    use super::bounds::{BoundsSpec, count_cells, release_bounds, release_bounds_parts};
-    #[pymodule_export]
-    use super::cost::{Budget, Seal, Step};
-    #[pymodule_export]
-    use super::fit::fit_many;
-    #[pymodule_export]
-    use super::intervals::{
-        ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
-        monte_carlo_interval,
-    };
-    #[pymodule_export]
-    use super::levels::{LevelsSpec, release_levels, release_levels_parts};
-    #[pymodule_export]
-    use super::loss::Loss;
-    #[pymodule_export]
-    use super::newton::{LastStep, NewtonSpec};
-    #[pymodule_export]
-    use super::parts::{
-        Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
-    };
-    #[pymodule_export]
-    use super::per_instance::{RecordBounds, ReportSpec};
-    #[pymodule_export]
-    use super::privacy::{
-        ObjectiveProfile, approx_to_zcdp, check_bounds, check_excess, check_shares, cms11_raised,
-        cost_unit, gaussian_delta, gaussian_mu, joint_delta, joint_rest, pure_rdp, pure_to_zcdp,
-        step_mu, unsealed, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
-    };
-    #[pymodule_export]
-    use super::records::Records;
-    #[pymodule_export]
-    use super::regression::{
-        MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, sealed_std_dev,
-    };
-    #[pymodule_export]
-    use super::release::{
-        fit, fit_newton, fit_newton_parts, fit_parts, release_functional_mechanism,
-        release_histogram, release_moment_matrix, release_moment_matrix_parts, release_report,
-        release_tuning,
-    };
-    #[pymodule_export]
-    use super::rows::RowDomain;
-    #[pymodule_export]
-    use super::spec::Spec;
-    #[pymodule_export]
-    use super::study::Study;
     #[cfg(feature = "testing")]
     #[pymodule_export]
     use super::testing::Testing;
     #[pymodule_export]
-    use super::tuning::{TuningSpec, candidate_losses};
-    #[pymodule_export]
-    use super::utility::{Utility, UtilityAnchor, UtilityCenter};
+    use super::{
+        baselines::{FunctionalSpec, HistogramSpec},
+        blocks::{
+            checked_rows, draw_noise, erm_value_and_gradient, hessian_and_gradient_cov,
+            minimize_erm, weighted_gram,
+        },
+        bounds::{BoundsSpec, LevelsSpec, count_cells, release_bounds, release_levels},
+        cost::{Budget, Seal, Step},
+        fit::{Spec, fit_many},
+        intervals::{
+            ErrorLaw, ErrorShape, NewtonStep, error_components, estimated_matrices,
+            monte_carlo_interval,
+        },
+        loss::Loss,
+        newton::{LastStep, NewtonSpec},
+        parts::{Request, Sums, part_sums},
+        per_instance::{RecordBounds, ReportSpec},
+        privacy::{
+            ObjectiveProfile, approx_to_zcdp, check_bounds, check_excess, check_shares,
+            clear_of_noise, cms11_raised, cost_unit, gaussian_delta, gaussian_mu, joint_delta,
+            joint_rest, pure_rdp, pure_to_zcdp, sealed_std_dev, step_mu, unsealed,
+            zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+        },
+        records::Records,
+        regression::{MomentMatrixSpec, level_cap, moment_regression},
+        release::{moment_steps, release, simulate, simulate_seals},
+        rows::RowDomain,
+        study::Study,
+        terms::Terms,
+        tuning::{TuningSpec, candidate_losses},
+        utility::{Utility, UtilityAnchor, UtilityCenter},
+    };
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

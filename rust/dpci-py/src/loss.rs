@@ -4,32 +4,71 @@ use std::sync::Arc;
 
 use dpci_core::error::check_length;
 use dpci_core::loss::{
-    self as core, Batch, CLogLog, Declaration, Evaluate, Hinge, Huber, HuberHinge, Logistic,
-    Multinomial, NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic, Squared,
-    Targets,
+    self as core, Batch, CLogLog, Continued, Declaration, Evaluate, Hinge, Huber, HuberHinge,
+    Logistic, Multinomial, NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic,
+    Squared, Targets,
 };
 use dpci_core::{Error, Result};
-use numpy::{AllowTypeChange, PyArray1, PyArrayLike1, PyReadonlyArray1};
+use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::to_python;
-use crate::values::Vector;
+use crate::errors::{InvalidInput, to_python};
+use crate::values::{Floats, Vector};
 
 /// A loss with its public bounds; immutable.
 #[pyclass(frozen, module = "dpci._core")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts, as of the core's losses"
+)]
 pub(crate) struct Loss {
     pub(crate) inner: Arc<dyn core::Loss>,
+    #[pyo3(get)]
+    name: &'static str,
+    #[pyo3(get)]
+    slope_bound: f64,
+    #[pyo3(get)]
+    curvature_bound: f64,
+    #[pyo3(get)]
+    one_signed: bool,
+    #[pyo3(get)]
+    target_bounds: Option<(f64, f64)>,
+    #[pyo3(get)]
+    strong_convexity: f64,
+    #[pyo3(get)]
+    predictor_bound: Option<f64>,
+    /// Whether Newton steps continue it as a straight line beyond public predictors.
+    #[pyo3(get)]
+    is_continued: bool,
+    #[pyo3(get)]
+    is_likelihood: bool,
+    #[pyo3(get)]
+    may_be_flat: bool,
+    #[pyo3(get)]
+    kinked: bool,
 }
 
 impl Loss {
-    fn plain(loss: impl core::Loss + 'static) -> Self {
-        let inner = Arc::new(loss);
-        Self { inner }
-    }
-
     fn of(loss: Result<impl core::Loss + 'static>) -> PyResult<Self> {
-        loss.map(Self::plain).map_err(to_python)
+        let inner: Arc<dyn core::Loss> = Arc::new(loss.map_err(to_python)?);
+        Ok(Self {
+            name: inner.name(),
+            slope_bound: inner.slope_bound(),
+            curvature_bound: inner.curvature_bound(),
+            one_signed: inner.one_signed(),
+            target_bounds: match inner.targets() {
+                Targets::Signs => None,
+                targets => Some(targets.ends().into()),
+            },
+            strong_convexity: inner.curvature_floor(),
+            predictor_bound: inner.predictor_bound(),
+            is_continued: Continued::new(&inner).is_some(),
+            is_likelihood: inner.is_likelihood(),
+            may_be_flat: inner.may_be_flat(),
+            kinked: inner.kinked(),
+            inner,
+        })
     }
 
     /// The loss of one row.
@@ -46,9 +85,29 @@ impl Loss {
 
 #[pymethods]
 impl Loss {
-    #[staticmethod]
-    fn logistic() -> Self {
-        Self::plain(Logistic)
+    /// A loss of this name, whose parameters are in the order of its class in Python.
+    #[new]
+    #[pyo3(signature = (name, *parameters))]
+    fn new(name: &str, parameters: Vec<f64>) -> PyResult<Self> {
+        match (name, &parameters[..]) {
+            ("logistic", []) => Self::of(Ok(Logistic)),
+            ("huber_hinge", &[h]) => Self::of(HuberHinge::new(h)),
+            ("smooth_hinge", &[s]) => Self::of(SmoothHinge::new(s)),
+            ("soft_logistic", []) => Self::of(Ok(SoftLogistic)),
+            ("squared", &[bound]) => Self::of(Squared::new(bound)),
+            ("hinge", []) => Self::of(Ok(Hinge)),
+            ("poisson", &[bound]) => Self::of(Poisson::new(bound)),
+            ("negative_binomial", &[bound, dispersion]) => {
+                Self::of(NegativeBinomial::new(bound, dispersion))
+            }
+            ("probit", []) => Self::of(Ok(Probit)),
+            ("cloglog", []) => Self::of(Ok(CLogLog)),
+            ("huber", &[bound, k]) => Self::of(Huber::new(bound, k)),
+            ("quantile", &[quantile, bound, s]) => Self::of(Quantile::new(quantile, bound, s)),
+            _ => Err(InvalidInput::new_err(format!(
+                "loss must be a name and its parameters, got {name:?} with {parameters:?}"
+            ))),
+        }
     }
 
     #[staticmethod]
@@ -56,128 +115,31 @@ impl Loss {
         Self::of(Multinomial::new(n_classes))
     }
 
+    /// A loss of the caller's, which is declared so.
     #[staticmethod]
-    fn huber_hinge(h: f64) -> PyResult<Self> {
-        Self::of(HuberHinge::new(h))
-    }
-
-    #[staticmethod]
-    fn smooth_hinge(s: f64) -> PyResult<Self> {
-        Self::of(SmoothHinge::new(s))
-    }
-
-    #[staticmethod]
-    fn soft_logistic() -> Self {
-        Self::plain(SoftLogistic)
-    }
-
-    #[staticmethod]
-    fn squared(target_bound: f64) -> PyResult<Self> {
-        Self::of(Squared::new(target_bound))
-    }
-
-    #[staticmethod]
-    fn hinge() -> Self {
-        Self::plain(Hinge)
-    }
-
-    #[staticmethod]
-    fn poisson(count_bound: f64) -> PyResult<Self> {
-        Self::of(Poisson::new(count_bound))
-    }
-
-    #[staticmethod]
-    fn negative_binomial(count_bound: f64, dispersion: f64) -> PyResult<Self> {
-        Self::of(NegativeBinomial::new(count_bound, dispersion))
-    }
-
-    #[staticmethod]
-    fn probit() -> Self {
-        Self::plain(Probit)
-    }
-
-    #[staticmethod]
-    fn cloglog() -> Self {
-        Self::plain(CLogLog)
-    }
-
-    #[staticmethod]
-    fn huber(target_bound: f64, k: f64) -> PyResult<Self> {
-        Self::of(Huber::new(target_bound, k))
-    }
-
-    #[staticmethod]
-    fn quantile(quantile: f64, target_bound: f64, s: f64) -> PyResult<Self> {
-        Self::of(Quantile::new(quantile, target_bound, s))
-    }
-
-    #[staticmethod]
-    fn custom(
-        value: Py<PyAny>,
-        slope: Py<PyAny>,
-        curvature: Py<PyAny>,
-        slope_bound: f64,
-        curvature_bound: f64,
-        strong_convexity: f64,
-        one_signed: bool,
-        target_bounds: Option<(f64, f64)>,
-        predictor_bound: Option<f64>,
-    ) -> PyResult<Self> {
-        let functions = Arc::new(Functions {
-            value,
-            slope,
-            curvature,
-        });
-        let targets = target_bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
-            lower,
-            upper,
-        });
+    fn custom(loss: Declared) -> PyResult<Self> {
+        let bounds = loss.target_bounds;
         let declared = Declaration {
-            slope_bound,
-            curvature_bound,
-            strong_convexity,
-            one_signed,
-            targets,
-            predictor_bound,
+            slope_bound: loss.slope_bound,
+            curvature_bound: loss.curvature_bound,
+            strong_convexity: loss.strong_convexity,
+            one_signed: loss.one_signed,
+            targets: bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
+                lower,
+                upper,
+            }),
+            predictor_bound: loss.predictor_bound,
         };
+        let functions = Arc::new(Functions {
+            value: loss.value,
+            slope: loss.slope,
+            curvature: loss.curvature,
+        });
         Self::of(core::Custom::new(functions, declared))
     }
 
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    #[getter]
-    fn slope_bound(&self) -> f64 {
-        self.inner.slope_bound()
-    }
-
-    #[getter]
-    fn curvature_bound(&self) -> f64 {
-        self.inner.curvature_bound()
-    }
-
-    #[getter]
-    fn one_signed(&self) -> bool {
-        self.inner.one_signed()
-    }
-
-    #[getter]
-    fn target_bounds(&self) -> Option<(f64, f64)> {
-        match self.inner.targets() {
-            Targets::Signs => None,
-            targets @ Targets::Classes { .. } => Some(targets.ends().into()),
-            Targets::Interval { lower, upper } => Some((lower, upper)),
-        }
-    }
-
     /// Values, slopes and curvatures.
-    fn evaluate(
-        &self,
-        u: PyReadonlyArray1<'_, f64>,
-        y: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<(Vector, Vector, Vector)> {
+    fn evaluate(&self, u: Floats<'_>, y: Floats<'_>) -> PyResult<(Vector, Vector, Vector)> {
         let (u, y) = (u.as_slice()?, y.as_slice()?);
         check_length("y", u.len(), y.len()).map_err(to_python)?;
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
@@ -200,37 +162,20 @@ impl Loss {
     fn sup_curvature(&self, radius: f64) -> f64 {
         self.inner.sup_curvature(radius)
     }
+}
 
-    #[getter]
-    fn strong_convexity(&self) -> f64 {
-        self.inner.curvature_floor()
-    }
-
-    #[getter]
-    fn predictor_bound(&self) -> Option<f64> {
-        self.inner.predictor_bound()
-    }
-
-    /// Whether Newton steps continue it as a straight line beyond public predictors.
-    #[getter]
-    fn is_continued(&self) -> bool {
-        dpci_core::loss::Continued::new(&self.inner).is_some()
-    }
-
-    #[getter]
-    fn is_likelihood(&self) -> bool {
-        self.inner.is_likelihood()
-    }
-
-    #[getter]
-    fn may_be_flat(&self) -> bool {
-        self.inner.may_be_flat()
-    }
-
-    #[getter]
-    fn kinked(&self) -> bool {
-        self.inner.kinked()
-    }
+/// The attributes of a custom loss.
+#[derive(FromPyObject)]
+struct Declared {
+    value: Py<PyAny>,
+    slope: Py<PyAny>,
+    curvature: Py<PyAny>,
+    slope_bound: f64,
+    curvature_bound: f64,
+    strong_convexity: f64,
+    one_signed: bool,
+    target_bounds: Option<(f64, f64)>,
+    predictor_bound: Option<f64>,
 }
 
 /// The caller's three vectorised functions.

@@ -3,30 +3,55 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval;
 use dpci_core::mechanism as core;
-use dpci_core::records::Records;
 use dpci_core::spec;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::intervals::ErrorLaw;
 use crate::loss::Loss;
-use crate::parts::{Facts, FirstPass};
-use crate::records::{Data, on_violation, with_noise};
-use crate::release::{Kind, OfSums};
+use crate::parts::{Read, Rules};
+use crate::records::with_noise;
+use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::terms_of;
-use crate::values::{Matrix, Vector};
+use crate::terms::Terms;
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a fit by Newton steps; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct NewtonSpec {
     pub(crate) inner: spec::NewtonSpec,
+    #[pyo3(get)]
+    slope_bound: f64,
+    /// Norm that no gradient of a record at 0 exceeds.
+    #[pyo3(get)]
+    gradient_at_0: f64,
+    #[pyo3(get)]
+    curvature_bound: f64,
+    /// Radii to release, and points with bounds of their own.
+    #[pyo3(get)]
+    counts: (usize, usize),
+    /// The target has no ridge.
+    #[pyo3(get)]
+    l2_strength: f64,
+}
+
+/// The attributes of released steps that decide where the last one ends.
+#[derive(FromPyObject)]
+struct Released<'py> {
+    map: Table<'py>,
+    round_map: Table<'py>,
+    radii: Vec<f64>,
+    bounds: Bounds,
+    starts: Table<'py>,
+    weights: Vec<f64>,
+    params: Floats<'py>,
+    edge: f64,
+    ridge: f64,
 }
 
 /// Bounds on gradients and Hessians at each point, and the greatest stretch of round rows, as Python has them.
@@ -44,19 +69,14 @@ fn norm_bounds(bounds: Bounds) -> Vec<spec::NormBounds> {
 #[pymethods]
 impl NewtonSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, budget, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, n_columns, intercept, row_norm, loss, budget))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         intercept: Option<f64>,
         row_norm: Rows<'_>,
         loss: &Loss,
         budget: &Budget,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let inner = spec::NewtonSpec::new(spec::NewtonChoices {
             n_columns,
@@ -64,34 +84,17 @@ impl NewtonSpec {
             rows: row_norm.domain(),
             loss: Arc::clone(&loss.inner),
             budget: budget.inner,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            terms: terms.inner,
         });
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            slope_bound: inner.choices().loss.slope_bound(),
+            gradient_at_0: inner.gradient_at_0(),
+            curvature_bound: inner.choices().loss.curvature_bound(),
+            counts: (inner.rounds() + 1, inner.n_points()),
+            l2_strength: 0.0,
+            inner,
         })
-    }
-
-    #[getter]
-    fn slope_bound(&self) -> f64 {
-        self.inner.choices().loss.slope_bound()
-    }
-
-    /// Norm that no gradient of a record at 0 exceeds.
-    #[getter]
-    fn gradient_at_0(&self) -> f64 {
-        self.inner.gradient_at_0()
-    }
-
-    #[getter]
-    fn curvature_bound(&self) -> f64 {
-        self.inner.choices().loss.curvature_bound()
     }
 
     /// Steps and seals, where the radii of each round and at last are these, and so at each point are the bounds on gradients and Hessians
@@ -123,45 +126,33 @@ impl NewtonSpec {
     }
 
     /// Below it eigenvalues of a released Hessian are not told from its noise, where the bounds at the last point are these.
-    fn edge(&self, bounds: [f64; 3], hessian: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+    fn edge(&self, bounds: [f64; 3], hessian: Table<'_>) -> PyResult<f64> {
         let at = norm_bounds(vec![bounds]);
         core::last_edge(&self.inner, at[0], hessian.as_slice()?).map_err(to_python)
     }
 
     /// The last step of a fit with these released values.
-    #[pyo3(signature = (*, row_map, round_map, radii, bounds, starts, weights, params, hessian, gradient_cov, edge, ridge))]
     fn last_step(
         &self,
-        row_map: PyReadonlyArray2<'_, f64>,
-        round_map: PyReadonlyArray2<'_, f64>,
-        radii: Vec<f64>,
-        bounds: Bounds,
-        starts: PyReadonlyArray2<'_, f64>,
-        weights: Vec<f64>,
-        params: PyReadonlyArray1<'_, f64>,
-        hessian: PyReadonlyArray2<'_, f64>,
-        gradient_cov: PyReadonlyArray2<'_, f64>,
-        edge: f64,
-        ridge: f64,
+        steps: Released<'_>,
+        hessian: Table<'_>,
+        gradient_cov: Table<'_>,
     ) -> PyResult<LastStep> {
-        let (c, width) = (self.inner.choices(), starts.shape()[1].max(1));
+        let c = self.inner.choices();
+        let noise = self.step_noise(&steps.radii, steps.bounds, &steps.weights);
+        let starts = steps.starts.as_slice()?;
+        let starts = starts.chunks(steps.starts.shape()[1].max(1));
         let released = interval::Steps {
-            map: row_map.as_slice()?.to_vec(),
-            round_map: round_map.as_slice()?.to_vec(),
-            starts: starts
-                .as_slice()?
-                .chunks(width)
-                .map(<[f64]>::to_vec)
-                .collect(),
-            noise: self
-                .step_noise(&radii, bounds, &weights)
-                .map_err(to_python)?,
-            weights,
-            params: params.as_slice()?.to_vec(),
+            map: steps.map.as_slice()?.to_vec(),
+            round_map: steps.round_map.as_slice()?.to_vec(),
+            starts: starts.map(<[f64]>::to_vec).collect(),
+            noise: noise.map_err(to_python)?,
+            weights: steps.weights,
+            params: steps.params.as_slice()?.to_vec(),
             hessian: hessian.as_slice()?.to_vec(),
             gradient_cov: gradient_cov.as_slice()?.to_vec(),
-            edge,
-            ridge,
+            edge: steps.edge,
+            ridge: steps.ridge,
             intercept: c.intercept,
             greatest_entries: self.inner.greatest_entries(),
             n_samples: c.terms.divisor(),
@@ -169,12 +160,6 @@ impl NewtonSpec {
         };
         let inner = interval::LastStep::new(released).map_err(to_python)?;
         Ok(LastStep { inner })
-    }
-
-    /// Radii to release, and points with bounds of their own.
-    #[getter]
-    fn counts(&self) -> (usize, usize) {
-        (self.inner.rounds() + 1, self.inner.n_points())
     }
 
     /// The ridge whose perturbed minimiser is the start of the last step, under pure DP, where rows weigh less beyond this radius; 0 for
@@ -189,13 +174,6 @@ impl NewtonSpec {
     /// Whether noise hides the rarer class under pure DP, by the predictor that its released share makes.
     fn hides_class(&self, predictor: f64) -> PyResult<bool> {
         self.inner.hides_class(predictor).map_err(to_python)
-    }
-
-    /// The target has no ridge.
-    #[getter]
-    #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]
-    fn l2_strength(&self) -> f64 {
-        0.0
     }
 
     #[getter]
@@ -214,7 +192,7 @@ pub(crate) struct LastStep {
 impl LastStep {
     /// The law of the errors of the parameters.
     fn law(&self) -> ErrorLaw {
-        ErrorLaw::of(self.inner.law())
+        self.inner.law().into()
     }
 
     /// The released Hessian, its eigenvalues raised to the edge of its noise.
@@ -240,7 +218,7 @@ impl LastStep {
     }
 
     /// Whether each contrast is given: the noise does not hide in which direction it lies.
-    fn shows(&self, contrasts: PyReadonlyArray2<'_, f64>) -> PyResult<Vec<bool>> {
+    fn shows(&self, contrasts: Table<'_>) -> PyResult<Vec<bool>> {
         let width = contrasts.shape()[1].max(1);
         let rows = contrasts.as_slice()?.chunks(width);
         let found: Result<Vec<bool>> = rows.map(|row| self.inner.shows(row)).collect();
@@ -272,92 +250,33 @@ pub(crate) struct NewtonFit {
 }
 
 impl Kind for NewtonSpec {
-    type Core = spec::NewtonSpec;
     type Values = NewtonFit;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
-
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+    fn rules(&self, clip: bool) -> Rules {
         let c = self.inner.choices();
-        let counted = (c.terms.unit, c.terms.weighting);
-        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
+        let (rows, targets) = (c.rows.clone(), c.loss.targets());
+        Rules::new(rows, targets, c.intercept, &c.terms, clip)
     }
 
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<NewtonFit> {
-        self.release_sums(&design, seed, exec)
-    }
-}
-
-impl NewtonSpec {
-    fn step_noise(
-        &self,
-        radii: &[f64],
-        bounds: Bounds,
-        weights: &[f64],
-    ) -> Result<interval::StepNoise> {
-        let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
-        Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
-    }
-
-    fn row_bounds(&self, clip: bool) -> RowBounds {
-        let c = self.inner.choices();
-        RowBounds {
-            rows: c.rows.clone(),
-            targets: c.loss.targets(),
-            on_violation: on_violation(clip),
-        }
-    }
-}
-
-impl OfSums for NewtonSpec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        let c = self.inner.choices();
-        Facts {
-            first,
-            n_params: self.inner.n_params(),
-            intercept: c.intercept,
-            bounds: self.row_bounds(clip),
-            unit: c.terms.unit,
-            weight_bound: c.terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<NewtonFit> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<NewtonFit> {
         let spec = &self.inner;
         let found = with_noise!(seed, 0, |g| core::release_newton(
             spec,
-            records,
+            read.records(),
             exec,
             &mut core::Sealing(g)
         ))?;
         let (perturbed, dim) = (found.perturbed.as_ref(), spec.n_params());
+        let (law, _) = spec.step_noise(&found.steps, &found.seals, &found.weights)?;
+        let numbers = |at: &spec::NormBounds| [at.gradient, at.hessian, at.stretch];
         Ok(NewtonFit {
             params: Vector(found.mapped_params()),
             map: Matrix::square(found.map()),
             radii: Vector(found.radii),
-            bounds: found
-                .bounds
-                .iter()
-                .map(|at| [at.gradient, at.hessian, at.stretch])
-                .collect(),
+            bounds: found.bounds.iter().map(numbers).collect(),
             starts: found.starts,
             gradients: found.gradients,
-            noise_scale: spec
-                .step_noise(&found.steps, &found.seals, &found.weights)?
-                .0
-                .scale(),
+            noise_scale: law.scale(),
             weights: found.weights,
             centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
             ridge: perturbed.map_or(0.0, |found| found.l2_strength),
@@ -370,5 +289,17 @@ impl OfSums for NewtonSpec {
             seals: seals(&found.seals),
             private: seed.is_none(),
         })
+    }
+}
+
+impl NewtonSpec {
+    fn step_noise(
+        &self,
+        radii: &[f64],
+        bounds: Bounds,
+        weights: &[f64],
+    ) -> Result<interval::StepNoise> {
+        let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
+        Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
     }
 }

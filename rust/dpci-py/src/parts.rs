@@ -1,72 +1,62 @@
-//! Rows in parts: sums that travel between processes, and computations whose sums Python's code brings.
+//! Rows in memory or in parts, checked by the same rules; sums that travel between processes.
 
-use dpci_core::design::{OnViolation, RowBounds};
-use dpci_core::erm::minimize_risk;
+use dpci_core::design::{Design, RowBounds};
 use dpci_core::error::check_length;
 use dpci_core::exec::Executor;
-use dpci_core::linalg::check_matrix_dim;
-use dpci_core::loss::{Continued, Loss as CoreLoss};
-use dpci_core::objective::Objective;
+use dpci_core::loss::{Continued, Loss as CoreLoss, Targets};
+use dpci_core::privacy::Neighbors;
 use dpci_core::records::{self as core, Part, PartPersons, Parts, Records};
 use dpci_core::row_domain::RowDomain;
-use dpci_core::solver::Options;
+use dpci_core::spec::Terms;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::blocks::{Found, check_l2_strength, method_of, regularised_moments};
-use crate::errors::to_python;
+use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Data, Features, on_violation};
+use crate::records::{Records as Held, row_bounds};
 use crate::rows::Rows as Domain;
-use crate::spec::unit_of;
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::terms::unit_of;
+use crate::values::{Floats, Vector};
 
 /// Sums that are requested of the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Request {
     inner: core::KeyedRequest,
+    #[pyo3(get)]
+    name: String,
+    #[pyo3(get)]
+    point: Vector,
+    #[pyo3(get)]
     key: [u8; 32],
 }
 
 #[pymethods]
 impl Request {
     #[new]
-    fn new(name: &str, point: PyReadonlyArray1<'_, f64>, key: [u8; 32]) -> PyResult<Self> {
+    fn new(name: &str, point: Floats<'_>, key: [u8; 32]) -> PyResult<Self> {
         let request = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
         Ok(Self::keyed(request, key))
     }
 
-    #[getter]
-    fn name(&self) -> String {
-        self.inner.request.name().into_owned()
-    }
-
-    #[getter]
-    fn point(&self) -> Vector {
-        Vector(self.inner.request.point())
-    }
-
-    #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.key)
-    }
-
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (String, Vector, Bound<'py, PyBytes>) {
-        (self.name(), self.point(), self.key(py))
+    fn __getnewargs__(&self) -> (&str, Vector, [u8; 32]) {
+        (&self.name, self.point.clone(), self.key)
     }
 }
 
 impl Request {
     fn keyed(request: core::Request, key: [u8; 32]) -> Self {
-        let inner = core::KeyedRequest {
-            request,
-            key: core::FingerprintKey::new(key),
-        };
-        Self { inner, key }
+        Self {
+            name: request.name().into_owned(),
+            point: Vector(request.point()),
+            inner: core::KeyedRequest {
+                request,
+                key: core::FingerprintKey::new(key),
+            },
+            key,
+        }
     }
 }
 
@@ -83,7 +73,7 @@ impl Sums {
         n_rows: usize,
         n_records: usize,
         fingerprint: u128,
-        numbers: PyReadonlyArray1<'_, f64>,
+        numbers: Floats<'_>,
     ) -> PyResult<Self> {
         let numbers = numbers.as_slice()?;
         let inner = core::Sums::from_numbers(n_rows, n_records, fingerprint, numbers);
@@ -120,63 +110,51 @@ impl Sums {
 }
 
 #[pyfunction]
-#[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None))]
+#[pyo3(signature = (request, records, *, loss, row_norm, intercept, clip, n_threads, tags=None, max_rows=None, weight_bound=None))]
 pub(crate) fn part_sums(
     py: Python<'_>,
     request: &Bound<'_, Request>,
-    x: Features<'_>,
-    y: PyReadonlyArray1<'_, f64>,
+    records: &Bound<'_, Held>,
     loss: &Bound<'_, Loss>,
     row_norm: Domain<'_>,
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
-    persons: Option<(PyReadonlyArray1<'_, i64>, PyReadonlyArray2<'_, u64>)>,
+    tags: Option<PyReadonlyArray2<'_, u64>>,
     max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'_, f64>>,
     weight_bound: Option<f64>,
 ) -> PyResult<Sums> {
-    let data = Data::new(&x, &y)?;
-    let unit = unit_of(persons.is_some(), max_rows)?;
-    let persons = persons.as_ref();
-    let persons = persons.map(|(numbers, tags)| {
-        let (tags, rest) = tags.as_slice()?.as_chunks();
-        check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
-        let numbers = numbers.as_slice()?;
-        PyResult::Ok(PartPersons {
-            numbers,
-            tags,
-            unit,
-        })
-    });
-    let persons = persons.transpose()?;
-    let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    let persons = match (data.persons, &tags) {
+        (Some(numbers), Some(tags)) => {
+            let (tags, rest) = tags.as_slice()?.as_chunks();
+            check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
+            let unit = unit_of(true, max_rows)?;
+            Some(PartPersons {
+                numbers,
+                tags,
+                unit,
+            })
+        }
+        (None, None) => None,
+        (numbers, _) => return Err(alone("persons", "tags", numbers.is_some())),
+    };
     let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
-    let weights = match (weights, weighting.transpose().map_err(to_python)?) {
+    let weights = match (data.weights, weighting.transpose().map_err(to_python)?) {
         (Some(weights), Some(weighting)) => Some((weights, weighting)),
         (None, None) => None,
-        (weights, _) => {
-            return Err(to_python(Error::Unsupported(format!(
-                "weights and weight_bound must be given together, got {} alone",
-                weights.map_or("weight_bound", |_| "weights")
-            ))));
-        }
+        (weights, _) => return Err(alone("weights", "weight_bound", weights.is_some())),
     };
     let (request, loss) = (request.get(), loss.get());
-    let bounds = RowBounds {
-        rows: row_norm.domain(),
-        targets: loss.inner.targets(),
-        on_violation: on_violation(clip),
-    };
+    let bounds = row_bounds(row_norm.domain(), loss.inner.targets(), clip);
     // Newton steps alone move rows, and they continue a loss that has no bounds, wherever the rows are.
     let continued = match request.inner.request {
         core::Request::Moved { .. } => Continued::new(&loss.inner),
         _ => None,
     };
-    let counted: &dyn CoreLoss = match &continued {
-        Some(continued) => continued,
-        None => &*loss.inner,
-    };
+    let counted = continued.as_ref().map(|loss| loss as &dyn CoreLoss);
+    let counted = counted.unwrap_or(&*loss.inner);
     let inner = task::run_over(py, &data, n_threads, |exec| {
         core::part_sums(
             &request.inner,
@@ -195,136 +173,158 @@ pub(crate) fn part_sums(
     Ok(Sums { inner })
 }
 
-/// Facts about records in parts before a fit sums over them.
+/// The refusal of one of two arguments that are given together.
+fn alone(first: &str, second: &str, is_first: bool) -> PyErr {
+    let given = if is_first { first } else { second };
+    InvalidInput::new_err(format!(
+        "{first} and {second} must be given together, got {given} alone"
+    ))
+}
+
+/// Rules by which rows are checked and counted.
 #[derive(Clone)]
-pub(crate) struct Facts<'a> {
-    pub(crate) first: &'a FirstPass,
-    pub(crate) n_params: usize,
-    pub(crate) intercept: Option<f64>,
+pub(crate) struct Rules {
     pub(crate) bounds: RowBounds,
+    pub(crate) intercept: Option<f64>,
     pub(crate) unit: Unit,
-    pub(crate) weight_bound: Option<f64>,
+    pub(crate) weighting: Option<Weighting>,
 }
 
-/// The request and the sums of a first pass: every later one has its key and must find its rows.
-#[derive(FromPyObject)]
-pub(crate) struct FirstPass(Py<Request>, Py<Sums>);
+impl Rules {
+    /// Rules that public choices make.
+    pub(crate) fn new(
+        rows: RowDomain,
+        targets: Targets,
+        intercept: Option<f64>,
+        terms: &Terms,
+        clip: bool,
+    ) -> Self {
+        Self {
+            bounds: row_bounds(rows, targets, clip),
+            intercept,
+            unit: terms.unit,
+            weighting: terms.weighting,
+        }
+    }
 
-/// Runs `work` on records whose sums `evaluate`, a function from [`Request`] to [`Sums`], brings.
-pub(crate) fn with_parts<T: Send>(
-    py: Python<'_>,
-    evaluate: Py<PyAny>,
-    facts: Facts<'_>,
-    work: impl FnOnce(&dyn Records, &Executor<'_>) -> Result<T> + Send,
-) -> PyResult<T> {
-    let FirstPass(request, first) = facts.first;
-    let key = request.get().key;
-    let answer = move |py: Python<'_>, request: core::Request| -> PyResult<core::Sums> {
-        let sums = evaluate.bind(py).call1((Request::keyed(request, key),))?;
-        Ok(sums.cast::<Sums>()?.get().inner.clone())
-    };
-    task::run_asking(
-        py,
-        |cancel, ask| {
-            let evaluate = |request: &core::Request| ask(request.clone());
-            let Facts {
-                n_params,
-                intercept,
-                bounds,
-                unit,
-                weight_bound,
-                ..
-            } = facts;
-            let first = &first.get().inner;
-            let parts = Parts::new(first, n_params, intercept, bounds, &evaluate)?;
-            let parts = parts.counted(unit, weight_bound);
-            work(&parts, &Executor::sequential(cancel))
-        },
-        answer,
-    )
-}
-
-/// Facts of records without a bound on their rows, for functions that make no privacy claim.
-fn unbounded<'a>(
-    first: &'a FirstPass,
-    n_params: usize,
-    loss: &Loss,
-    intercept: Option<f64>,
-) -> Facts<'a> {
-    Facts {
-        first,
-        n_params,
-        intercept,
-        bounds: RowBounds {
-            rows: RowDomain::Ball(f64::MAX),
-            targets: loss.inner.targets(),
-            on_violation: OnViolation::Error,
-        },
-        unit: Unit::Row,
-        weight_bound: None,
+    /// No bound on the rows, for functions that make no privacy claim.
+    pub(crate) fn unbounded(loss: &Loss, intercept: Option<f64>, terms: Option<&Terms>) -> Self {
+        let rows = Terms::of_rows(0, Neighbors::ReplaceOne);
+        let (ball, targets) = (RowDomain::Ball(f64::MAX), loss.inner.targets());
+        Self::new(ball, targets, intercept, terms.unwrap_or(&rows), false)
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (evaluate, *, first, n_params, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations))]
-pub(crate) fn minimize_erm_parts(
-    py: Python<'_>,
-    evaluate: Py<PyAny>,
-    first: FirstPass,
-    n_params: usize,
-    loss: &Bound<'_, Loss>,
-    l2_strength: f64,
-    radius: Option<f64>,
-    intercept: Option<f64>,
-    linear_term: Option<PyReadonlyArray1<'_, f64>>,
-    start: Option<PyReadonlyArray1<'_, f64>>,
-    solver: &str,
-    tolerance: f64,
-    max_iterations: usize,
-) -> PyResult<Found> {
-    let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
-    let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
-    let loss = loss.get();
-    let options = Options {
-        method: method_of(solver)?,
-        tolerance,
-        max_iterations,
-        radius,
-    };
-    let facts = unbounded(&first, n_params, loss, intercept);
-    let minimum = with_parts(py, evaluate, facts, |records, exec| {
-        let objective = Objective {
-            records,
-            weights: None,
-            loss: &*loss.inner,
-            l2_strength: check_l2_strength(l2_strength)?,
-            extra_convexity: 0.0,
-            linear_term,
-            n_samples: records.n_records() as f64,
-            exec,
-        };
-        minimize_risk(&objective, start, &options)
-    })?;
-    Ok(minimum.into())
+/// Records that are read: in memory, or sums of those in parts.
+pub(crate) enum Read<'a> {
+    Held(Box<Design<'a>>),
+    Summed(&'a dyn Records),
 }
 
-#[pyfunction]
-#[pyo3(signature = (evaluate, params, *, first, n_params, loss, l2_strength, intercept))]
-pub(crate) fn hessian_and_gradient_cov_parts(
-    py: Python<'_>,
+impl<'a> Read<'a> {
+    pub(crate) fn held(design: Design<'a>) -> Self {
+        Self::Held(Box::new(design))
+    }
+
+    pub(crate) fn records(&self) -> &dyn Records {
+        match self {
+            Self::Held(design) => &**design,
+            Self::Summed(parts) => *parts,
+        }
+    }
+
+    /// Rows in memory, equal ones merged.
+    pub(crate) fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
+        match self {
+            Self::Held(design) => Ok(Self::held(design.compacted(exec)?)),
+            summed @ Self::Summed(_) => Ok(summed),
+        }
+    }
+
+    /// Rows in memory, for what sums are not enough.
+    pub(crate) fn design(self) -> Result<Design<'a>> {
+        match self {
+            Self::Held(design) => Ok(*design),
+            Self::Summed(_) => Err(Error::Unsupported(
+                "rows must be in memory for this function, got rows in parts".into(),
+            )),
+        }
+    }
+}
+
+/// Records as Python has them: in memory, or in parts.
+#[derive(FromPyObject)]
+pub(crate) enum Source<'py> {
+    Memory(Bound<'py, Held>),
+    Parts(Described),
+}
+
+/// The attributes of rows in parts. The request and the sums are those of a first pass: every later one has its key and must find its rows.
+#[derive(FromPyObject)]
+pub(crate) struct Described {
+    /// From a [`Request`] to its [`Sums`].
     evaluate: Py<PyAny>,
-    params: PyReadonlyArray1<'_, f64>,
-    first: FirstPass,
-    n_params: usize,
-    loss: &Bound<'_, Loss>,
-    l2_strength: f64,
-    intercept: Option<f64>,
-) -> PyResult<(Matrix, Matrix)> {
-    let (params, loss) = (params.as_slice()?, loss.get());
-    check_matrix_dim(params.len()).map_err(to_python)?;
-    let facts = unbounded(&first, n_params, loss, intercept);
-    let [hessian, gradient_cov] = with_parts(py, evaluate, facts, |records, exec| {
-        regularised_moments(records, loss, params, l2_strength, exec)
-    })?;
-    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
+    first: (Py<Request>, Py<Sums>),
+    n_columns: usize,
+}
+
+impl Source<'_> {
+    /// Runs `work` on the records, checked by these rules. `progress` is called, on the calling thread, with 1 for each step of which work
+    /// on rows in memory tells. It gets nothing of the data.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        rules: Rules,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let records = match self {
+            Self::Memory(records) => records.get(),
+            Self::Parts(parts) => return parts.run(py, rules, work),
+        };
+        let arrays = records.arrays(py)?;
+        let data = arrays.data()?;
+        let work = |exec: &Executor<'_>| work(Read::held(data.design(&rules, exec)?), exec);
+        let Some(progress) = progress else {
+            return task::run_over(py, &data, n_threads, work);
+        };
+        task::run_asking(
+            py,
+            |cancel, ask| {
+                // An exception of the caller's sets the flag of cancellation, which the next step sees.
+                let tell = || drop(ask(()));
+                work(&Executor::new(n_threads, data.elements(), cancel)?.telling(&tell))
+            },
+            |py, ()| progress.call1(py, (1,)).map(drop),
+        )
+    }
+}
+
+impl Described {
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        rules: Rules,
+        work: impl FnOnce(Read<'_>, &Executor<'_>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let (request, first) = (self.first.0.get(), &self.first.1.get().inner);
+        let n_params = self.n_columns + usize::from(rules.intercept.is_some());
+        let answer = |py: Python<'_>, asked: core::Request| -> PyResult<core::Sums> {
+            let asked = Request::keyed(asked, request.key);
+            let sums = self.evaluate.bind(py).call1((asked,))?;
+            Ok(sums.cast::<Sums>()?.get().inner.clone())
+        };
+        task::run_asking(
+            py,
+            |cancel, ask| {
+                let evaluate = |request: &core::Request| ask(request.clone());
+                let weight_bound = rules.weighting.map(|weighting| weighting.bound);
+                let parts = Parts::new(first, n_params, rules.intercept, rules.bounds, &evaluate)?;
+                let parts = parts.counted(rules.unit, weight_bound);
+                work(Read::Summed(&parts), &Executor::sequential(cancel))
+            },
+            answer,
+        )
+    }
 }

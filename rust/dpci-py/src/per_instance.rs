@@ -2,33 +2,40 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::{Design, RowBounds};
+use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, Values};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
-use dpci_core::unit::{Unit, Weighting};
-use dpci_core::{Error, Result};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::cost::{Seal, Step, seals, steps};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
-use crate::records::{Data, Records, on_violation, with_noise};
+use crate::names::Named;
+use crate::parts::{Read, Rules, Source};
+use crate::records::{Records, with_noise};
 use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::{Spec, unit_of, weighting_of};
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::terms::Terms;
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ReportSpec {
-    inner: spec::ReportSpec,
+    pub(crate) inner: spec::ReportSpec,
     fit: Spec,
+    /// Steps of the coefficients and, where they are released, the gradient and the Hessian.
+    #[pyo3(get)]
+    steps: Vec<Step>,
+    /// How the coefficients are sealed. The seals of the derivatives cost the same, and the released coefficients decide them.
+    #[pyo3(get)]
+    seal: Seal,
 }
 
 #[pymethods]
@@ -40,26 +47,18 @@ impl ReportSpec {
         shares: Option<[f64; 3]>,
         failure_probability: f64,
         simultaneous: bool,
-        bound: &str,
+        bound: Named<HessianBound>,
     ) -> PyResult<Self> {
-        let claim = claim(failure_probability, simultaneous, bound)?;
+        let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner =
             spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
-        let fit = Spec {
-            inner: inner.fit().clone(),
-        };
-        Ok(Self { inner, fit })
-    }
-
-    /// Steps of the coefficients and, where they are released, the gradient and the Hessian.
-    fn steps(&self) -> Vec<Step> {
-        steps(&self.inner.steps())
-    }
-
-    /// How the coefficients are sealed. The seals of the derivatives cost the same, and the released coefficients decide them.
-    fn seal(&self) -> Vec<Seal> {
-        seals(&[*self.inner.fit().seal()])
+        Ok(Self {
+            fit: Spec::from(inner.fit().clone()),
+            steps: steps(&inner.steps()),
+            seal: Seal::from(inner.fit().seal()),
+            inner,
+        })
     }
 }
 
@@ -76,24 +75,14 @@ pub(crate) struct Report {
 }
 
 impl Kind for ReportSpec {
-    type Core = spec::ReportSpec;
     type Values = Report;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
+    fn rules(&self, clip: bool) -> Rules {
+        self.fit.rules(clip)
     }
 
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        self.fit.design(data, clip, exec)
-    }
-
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Report> {
-        let (spec, design) = (&self.inner, design.compacted(exec)?);
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Report> {
+        let (spec, design) = (&self.inner, read.compacted(exec)?.design()?);
         let release = with_noise!(seed, 0, |g| core::release_report(spec, &design, exec, g))?;
         let (gradient, hessian) = release.derivatives.map(|[g, h]| (g, h)).unzip();
         Ok(Report {
@@ -109,12 +98,7 @@ impl Kind for ReportSpec {
 }
 
 /// (gradient, its noise's standard deviation, Hessian, that of an isometric coordinate).
-type Released<'py> = (
-    PyReadonlyArray1<'py, f64>,
-    f64,
-    PyReadonlyArray2<'py, f64>,
-    f64,
-);
+type Released<'py> = (Floats<'py>, f64, Table<'py>, f64);
 
 /// Bounds on the privacy losses of records, from released values.
 #[pyclass(frozen, module = "dpci._core")]
@@ -122,28 +106,18 @@ pub(crate) struct RecordBounds {
     inner: per_instance::RecordBounds,
     /// Divisor of sums over the records.
     divisor: f64,
-    intercept: Option<f64>,
-    row_bounds: RowBounds,
-    unit: Unit,
-    weighting: Option<Weighting>,
-}
-
-impl RecordBounds {
-    fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let counted = (self.unit, self.weighting);
-        data.design(&self.row_bounds, self.intercept, counted, exec)
-    }
+    rules: Rules,
 }
 
 #[pymethods]
 impl RecordBounds {
     #[new]
-    #[pyo3(signature = (*, loss, params, n_public, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
-        failure_probability, simultaneous, bound, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    #[pyo3(signature = (terms, *, loss, params, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
+        failure_probability, simultaneous, bound))]
     fn new(
+        terms: &Terms,
         loss: &Loss,
-        params: PyReadonlyArray1<'_, f64>,
-        n_public: usize,
+        params: Floats<'_>,
         l2_strength: f64,
         std_dev: f64,
         delta: f64,
@@ -153,14 +127,9 @@ impl RecordBounds {
         derivatives: Option<Released<'_>>,
         failure_probability: f64,
         simultaneous: bool,
-        bound: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
+        bound: Named<HessianBound>,
     ) -> PyResult<Self> {
-        let weighting = weighting_of(weight_bound, weight_total, n_public)?;
-        let divisor = weighting.map_or(n_public as f64, Weighting::divisor);
+        let divisor = terms.inner.divisor();
         let model = Model {
             loss: Arc::clone(&loss.inner),
             params: params.as_slice()?.to_vec(),
@@ -177,20 +146,14 @@ impl RecordBounds {
                 hessian_std_dev: *hessian_std_dev,
             }),
         };
-        let row_bounds = RowBounds {
-            rows: row_norm.domain(),
-            targets: model.loss.targets(),
-            on_violation: on_violation(clip),
-        };
-        let claim = claim(failure_probability, simultaneous, bound)?;
+        let targets = model.loss.targets();
+        let rules = Rules::new(row_norm.domain(), targets, intercept, &terms.inner, clip);
+        let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {
             inner: inner.map_err(to_python)?,
             divisor,
-            intercept,
-            row_bounds,
-            unit: unit_of(persons, max_rows)?,
-            weighting,
+            rules,
         })
     }
 
@@ -204,13 +167,11 @@ impl RecordBounds {
     fn evaluate(
         &self,
         py: Python<'_>,
-        records: &Bound<'_, Records>,
+        records: Source<'_>,
         n_threads: Option<usize>,
     ) -> PyResult<(Vector, Vector, Vector)> {
-        let arrays = records.get().arrays(py)?;
-        let data = arrays.data()?;
-        let found = task::run_over(py, &data, n_threads, |exec| {
-            self.inner.evaluate(&self.design(&data, exec)?, exec)
+        let found = records.run(py, self.rules.clone(), n_threads, None, |read, exec| {
+            self.inner.evaluate(&read.design()?, exec)
         })?;
         let [params, gradient, hessian] = [found.params, found.gradient, found.hessian].map(Vector);
         Ok((params, gradient, hessian))
@@ -230,24 +191,11 @@ impl RecordBounds {
         let (data, records) = (data.data()?, records.data()?);
         let member = member.as_slice()?;
         let losses = task::run_over(py, &data, n_threads, |exec| {
-            let data = self.design(&data, exec)?;
-            let records = self.design(&records, exec)?;
+            let data = data.design(&self.rules, exec)?;
+            let records = records.design(&self.rules, exec)?;
             let model = self.inner.model();
             ex_post_losses(model, self.divisor, &data, &records, member, exec)
         })?;
         Ok(Vector(losses))
     }
-}
-
-fn claim(failure_probability: f64, simultaneous: bool, bound: &str) -> PyResult<Claim> {
-    let hessian_bound = match bound {
-        "interpolated" => Ok(HessianBound::Interpolated),
-        "paper" => Ok(HessianBound::Paper),
-        _ => Err(Error::Unsupported(format!(
-            "bound must be \"interpolated\" or \"paper\", got bound={bound:?}"
-        ))),
-    };
-    hessian_bound
-        .and_then(|bound| Claim::new(failure_probability, simultaneous, bound))
-        .map_err(to_python)
 }

@@ -1,15 +1,18 @@
 //! Accounting of budgets: no data.
 
+use dpci_core::Result;
 use dpci_core::loss::{Loss as _, Multinomial};
-use dpci_core::privacy as core;
+use dpci_core::noise::MatrixLaw;
+use dpci_core::privacy::{self as core, Calibration, Neighbors, Perturbation};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec;
 use pyo3::prelude::*;
 
 use crate::cost::Budget;
 use crate::errors::to_python;
+use crate::names::Named;
 use crate::rows::Rows;
-use crate::spec::{calibration_of, neighbors_of, perturbation, unit_of};
+use crate::terms::unit_of;
 
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -28,7 +31,7 @@ impl ObjectiveProfile {
         curvature_bound: Option<f64>,
         l2_strength: f64,
         one_signed: bool,
-        neighbors: &str,
+        neighbors: Named<Neighbors>,
         pair: f64,
         n_params: usize,
         n_classes: Option<usize>,
@@ -36,7 +39,7 @@ impl ObjectiveProfile {
         max_rows: Option<u32>,
     ) -> PyResult<Self> {
         let row_norm = row_norm_bound(row_norm.domain().norm(), intercept);
-        let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, n_params);
+        let bounds = core::DataBounds::new(n_samples, row_norm, neighbors.0, n_params);
         let bounds = bounds.map_err(to_python)?.of(unit_of(persons, max_rows)?);
         let (slopes, predictors, trace) = match n_classes {
             None if one_signed => (core::Slopes::OneSigned, 1, curvature_bound),
@@ -69,126 +72,56 @@ impl ObjectiveProfile {
     }
 }
 
-#[pyfunction]
-pub(crate) fn gaussian_delta(epsilon: f64, mu: f64) -> PyResult<f64> {
-    core::gaussian_delta(epsilon, mu).map_err(to_python)
+/// Functions of the core as they are.
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $class:ty),*) -> $value:ty, $call:expr;)*) => {
+        $(#[pyfunction]
+        pub(crate) fn $name($($argument: $class),*) -> PyResult<$value> {
+            $call.map_err(to_python)
+        })*
+    };
 }
 
-#[pyfunction]
-pub(crate) fn gaussian_mu(epsilon: f64, delta: f64) -> PyResult<f64> {
-    core::gaussian_mu(epsilon, delta).map_err(to_python)
+functions! {
+    gaussian_delta(epsilon: f64, mu: f64) -> f64, core::gaussian_delta(epsilon, mu);
+    gaussian_mu(epsilon: f64, delta: f64) -> f64, core::gaussian_mu(epsilon, delta);
+    pure_to_zcdp(epsilon: f64, calibration: Named<Calibration>) -> f64,
+        core::pure_to_zcdp(epsilon, calibration.0);
+    zcdp_to_pure(rho: f64, calibration: Named<Calibration>) -> f64,
+        core::zcdp_to_pure(rho, calibration.0);
+    zcdp_to_approx_epsilon(rho: f64, delta: f64, calibration: Named<Calibration>) -> f64,
+        core::zcdp_to_approx_epsilon(rho, delta, calibration.0);
+    zcdp_to_approx_delta(rho: f64, epsilon: f64) -> f64, core::zcdp_to_approx_delta(rho, epsilon);
+    approx_to_zcdp(epsilon: f64, delta: f64, calibration: Named<Calibration>) -> f64,
+        core::approx_to_zcdp(epsilon, delta, calibration.0);
+    pure_rdp(epsilon: f64, order: f64) -> f64, Ok(core::pure_rdp(epsilon, order));
+    unsealed(whole: f64) -> f64, Ok(core::unsealed(whole));
+    cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool,
+        Ok(core::cms11_raised(epsilon, sensitivity, scale));
+    check_bounds(of_targets: bool, middle: f64, half: f64) -> (),
+        spec::check_bounds(of_targets, middle, half);
+    check_excess(n_public: usize, n_rows: usize) -> (),
+        spec::check_excess(n_public as f64, Neighbors::AddRemove, n_rows as f64);
+    check_shares(shares: [f64; 3]) -> (), spec::check_shares(shares).map(drop);
+    joint_delta(epsilon: f64, mu: f64, stage_epsilon: f64, stages: u32) -> f64,
+        core::BoundedRange::new(stage_epsilon, stages).and_then(|ranges| ranges.delta(epsilon, mu));
+    joint_rest(epsilon: f64, delta: f64, stage_epsilon: f64, stages: u32) -> f64,
+        rest_of(epsilon, delta, stage_epsilon, stages);
+    cost_unit(budget: &Budget, calibration: Named<Calibration>, mechanism: Named<Perturbation>) -> &'static str,
+        Ok(spec::step_cost(budget.inner, calibration.0, mechanism.0, 1.0).unit());
+    step_mu(budget: &Budget, calibration: Named<Calibration>, mechanism: Named<Perturbation>, cost: f64) -> f64,
+        Ok(spec::step_cost(budget.inner, calibration.0, mechanism.0, cost).mu());
+    sealed_std_dev(noise: &str, scale: f64, dim: usize, seal_std_dev: f64) -> f64,
+        MatrixLaw::from_name(noise, scale).map(|law| spec::sealed_std_dev(law, dim, seal_std_dev));
+    clear_of_noise(std_dev: f64, n_regressors: usize) -> f64,
+        Ok(spec::clear_of_noise(std_dev, n_regressors));
 }
 
-#[pyfunction]
-#[pyo3(signature = (epsilon, mu, *, stage_epsilon, stages))]
-pub(crate) fn joint_delta(epsilon: f64, mu: f64, stage_epsilon: f64, stages: u32) -> PyResult<f64> {
-    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
-    ranges.delta(epsilon, mu).map_err(to_python)
-}
-
-#[pyfunction]
-#[pyo3(signature = (epsilon, delta, *, stage_epsilon, stages))]
-pub(crate) fn joint_rest(
-    epsilon: f64,
-    delta: f64,
-    stage_epsilon: f64,
-    stages: u32,
-) -> PyResult<f64> {
-    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
-    let whole = core::Budget::approx(epsilon, delta).map_err(to_python)?;
-    match ranges.rest(whole).map_err(to_python)? {
+/// The part of ε that mechanisms of a bounded range leave to Gaussian noise.
+fn rest_of(epsilon: f64, delta: f64, stage_epsilon: f64, stages: u32) -> Result<f64> {
+    let whole = core::Budget::approx(epsilon, delta)?;
+    match core::BoundedRange::new(stage_epsilon, stages)?.rest(whole)? {
         core::Budget::Approx { epsilon, .. } => Ok(epsilon),
         core::Budget::Pure { .. } | core::Budget::Zcdp { .. } => Ok(0.0),
     }
-}
-
-#[pyfunction]
-pub(crate) fn pure_to_zcdp(epsilon: f64, calibration: &str) -> PyResult<f64> {
-    core::pure_to_zcdp(epsilon, calibration_of(calibration)?).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn zcdp_to_pure(rho: f64, calibration: &str) -> PyResult<f64> {
-    core::zcdp_to_pure(rho, calibration_of(calibration)?).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn zcdp_to_approx_epsilon(rho: f64, delta: f64, calibration: &str) -> PyResult<f64> {
-    core::zcdp_to_approx_epsilon(rho, delta, calibration_of(calibration)?).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn zcdp_to_approx_delta(rho: f64, epsilon: f64) -> PyResult<f64> {
-    core::zcdp_to_approx_delta(rho, epsilon).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn approx_to_zcdp(epsilon: f64, delta: f64, calibration: &str) -> PyResult<f64> {
-    core::approx_to_zcdp(epsilon, delta, calibration_of(calibration)?).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn pure_rdp(epsilon: f64, order: f64) -> f64 {
-    core::pure_rdp(epsilon, order)
-}
-
-#[pyfunction]
-pub(crate) fn unsealed(whole: f64) -> f64 {
-    core::unsealed(whole)
-}
-
-#[pyfunction]
-pub(crate) fn cost_unit(
-    budget: &Budget,
-    calibration: &str,
-    mechanism: &str,
-) -> PyResult<&'static str> {
-    Ok(step_cost(budget, calibration, mechanism, 1.0)?.unit())
-}
-
-#[pyfunction]
-pub(crate) fn step_mu(
-    budget: &Budget,
-    calibration: &str,
-    mechanism: &str,
-    cost: f64,
-) -> PyResult<f64> {
-    Ok(step_cost(budget, calibration, mechanism, cost)?.mu())
-}
-
-fn step_cost(
-    budget: &Budget,
-    calibration: &str,
-    mechanism: &str,
-    cost: f64,
-) -> PyResult<core::Cost> {
-    let calibration = calibration_of(calibration)?;
-    let perturbation = perturbation(mechanism)?;
-    Ok(spec::step_cost(
-        budget.inner,
-        calibration,
-        perturbation,
-        cost,
-    ))
-}
-
-#[pyfunction]
-pub(crate) fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
-    core::cms11_raised(epsilon, sensitivity, scale)
-}
-
-#[pyfunction]
-pub(crate) fn check_bounds(of_targets: bool, middle: f64, half: f64) -> PyResult<()> {
-    spec::check_bounds(of_targets, middle, half).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn check_excess(n_public: usize, n_rows: usize) -> PyResult<()> {
-    let neighbors = core::Neighbors::AddRemove;
-    spec::check_excess(n_public as f64, neighbors, n_rows as f64).map_err(to_python)
-}
-
-#[pyfunction]
-pub(crate) fn check_shares(shares: [f64; 3]) -> PyResult<()> {
-    spec::check_shares(shares).map(|_| ()).map_err(to_python)
 }

@@ -7,6 +7,7 @@ use dpci_core::design::{
     Rows,
 };
 use dpci_core::exec::Executor;
+use dpci_core::loss::Targets;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
@@ -18,21 +19,16 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::parts::Rules;
 use crate::task;
+use crate::values::{Floats, Table};
 
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
-    /// Rows, shape (n, k).
     Dense(Matrix<'py>),
     /// Dense ones whose columns are moved and scaled: (rows, middle, half).
-    Placed(
-        (
-            Matrix<'py>,
-            PyReadonlyArray1<'py, f64>,
-            PyReadonlyArray1<'py, f64>,
-        ),
-    ),
+    Placed((Matrix<'py>, Floats<'py>, Floats<'py>)),
     /// (indptr, indices, values, k).
     Csr(
         (
@@ -42,16 +38,13 @@ pub(crate) enum Features<'py> {
             usize,
         ),
     ),
-    /// Numbers and codes of categories.
     Coded(CodedRows<'py>),
 }
 
 /// The attributes of coded rows.
 #[derive(FromPyObject)]
 pub(crate) struct CodedRows<'py> {
-    /// Shape (n, p).
-    numbers: PyReadonlyArray2<'py, f64>,
-    /// Shape (n, k).
+    numbers: Table<'py>,
     codes: CodesArray<'py>,
     /// Columns of the numbers.
     columns: Vec<usize>,
@@ -62,12 +55,34 @@ pub(crate) struct CodedRows<'py> {
 /// Contiguous codes of any width.
 #[derive(FromPyObject)]
 pub(crate) enum CodesArray<'py> {
-    /// uint8.
     Bytes(PyReadonlyArray2<'py, u8>),
-    /// uint16.
     Words(PyReadonlyArray2<'py, u16>),
-    /// uint32.
     Longs(PyReadonlyArray2<'py, u32>),
+}
+
+impl Features<'_> {
+    /// The rows, checked unless they were before, and their numbers of entries and columns.
+    fn rows(&self, is_checked: bool) -> PyResult<(Rows<'_>, usize, usize)> {
+        match self {
+            Self::Dense(matrix) => matrix.rows(),
+            Self::Placed((matrix, middle, half)) => {
+                let (rows, entries, width) = matrix.rows()?;
+                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
+                Ok((rows.map_err(to_python)?, entries, width))
+            }
+            Self::Csr((starts, columns, values, width)) => {
+                let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
+                let values = values.numbers()?;
+                let csr = if is_checked {
+                    Csr::of_checked(starts, columns, values, *width)
+                } else {
+                    Csr::new(starts, columns, values, *width).map_err(to_python)?
+                };
+                Ok((Rows::Csr(csr), columns.len(), *width))
+            }
+            Self::Coded(coded) => coded.rows(is_checked),
+        }
+    }
 }
 
 impl CodedRows<'_> {
@@ -102,9 +117,7 @@ impl CodedRows<'_> {
 /// Contiguous rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Matrix<'py> {
-    /// C-contiguous float64.
-    Double(PyReadonlyArray2<'py, f64>),
-    /// C-contiguous float32.
+    Double(Table<'py>),
     Single(PyReadonlyArray2<'py, f32>),
 }
 
@@ -128,9 +141,7 @@ impl Matrix<'_> {
 /// Entries of sparse rows in either precision.
 #[derive(FromPyObject)]
 pub(crate) enum Values<'py> {
-    /// Contiguous float64.
-    Double(PyReadonlyArray1<'py, f64>),
-    /// Contiguous float32.
+    Double(Floats<'py>),
     Single(PyReadonlyArray1<'py, f32>),
 }
 
@@ -163,12 +174,17 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     })
 }
 
-/// Treatment of rows and targets outside their bounds.
-pub(crate) fn on_violation(clip: bool) -> OnViolation {
-    if clip {
+/// Bounds of rows and targets, to which those outside are clipped, or else refused.
+pub(crate) fn row_bounds(rows: RowDomain, targets: Targets, clip: bool) -> RowBounds {
+    let on_violation = if clip {
         OnViolation::Clip
     } else {
         OnViolation::Error
+    };
+    RowBounds {
+        rows,
+        targets,
+        on_violation,
     }
 }
 
@@ -228,11 +244,7 @@ impl Records {
                 .unwrap_or(RowDomain::Ball(norm)),
             blocks @ RowDomain::Blocks(_) => blocks,
         };
-        let bounds = RowBounds {
-            rows,
-            targets: loss.inner.targets(),
-            on_violation: on_violation(clip),
-        };
+        let bounds = row_bounds(rows, loss.inner.targets(), clip);
         let (checked, coded) = task::run_over(py, &data, n_threads, |exec| {
             let coded = data.rows().recognised(&bounds.rows, exec)?;
             let rows = coded.as_ref().map(|coded| Rows::Coded(coded.borrowed()));
@@ -271,20 +283,28 @@ impl Records {
 /// The arrays of records.
 pub(crate) struct Arrays<'py> {
     rows: Features<'py>,
-    targets: PyReadonlyArray1<'py, f64>,
+    targets: Floats<'py>,
     persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weights: Option<Floats<'py>>,
     checked: Option<&'py Checked>,
     coded: Option<&'py Coded<'static>>,
 }
 
 impl Arrays<'_> {
     pub(crate) fn data(&self) -> PyResult<Data<'_>> {
-        let mut data = Data::read(&self.rows, &self.targets, self.checked)?;
-        if let Some(coded) = self.coded {
-            data.rows = Rows::Coded(coded.borrowed());
-        }
-        data.counting(self.persons.as_ref(), self.weights.as_ref())
+        let targets = self.targets.as_slice()?;
+        let (rows, entries, width) = self.rows.rows(self.checked.is_some())?;
+        let coded = self.coded.map(|coded| Rows::Coded(coded.borrowed()));
+        let (persons, weights) = (self.persons.as_ref(), self.weights.as_ref());
+        Ok(Data {
+            rows: coded.unwrap_or(rows),
+            targets,
+            persons: persons.map(|p| p.as_slice()).transpose()?,
+            weights: weights.map(|w| w.as_slice()).transpose()?,
+            checked: self.checked,
+            elements: entries + targets.len(),
+            width,
+        })
     }
 }
 
@@ -292,102 +312,46 @@ impl Arrays<'_> {
 pub(crate) struct Data<'a> {
     rows: Rows<'a>,
     targets: &'a [f64],
-    persons: Option<&'a [i64]>,
-    weights: Option<&'a [f64]>,
+    pub(crate) persons: Option<&'a [i64]>,
+    pub(crate) weights: Option<&'a [f64]>,
     checked: Option<&'a Checked>,
     elements: usize,
     width: usize,
 }
 
 impl<'a> Data<'a> {
-    /// Rows that count once each.
-    pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
-        Self::read(x, y, None)
-    }
-
-    fn read(
-        x: &'a Features<'_>,
-        y: &'a PyReadonlyArray1<'_, f64>,
-        checked: Option<&'a Checked>,
-    ) -> PyResult<Self> {
-        let targets = y.as_slice()?;
-        let (rows, entries, width) = match x {
-            Features::Dense(matrix) => matrix.rows()?,
-            Features::Placed((matrix, middle, half)) => {
-                let (rows, entries, width) = matrix.rows()?;
-                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
-                (rows.map_err(to_python)?, entries, width)
-            }
-            Features::Csr((starts, columns, values, width)) => {
-                let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
-                let values = values.numbers()?;
-                let csr = match checked {
-                    None => Csr::new(starts, columns, values, *width).map_err(to_python)?,
-                    Some(_) => Csr::of_checked(starts, columns, values, *width),
-                };
-                (Rows::Csr(csr), columns.len(), *width)
-            }
-            Features::Coded(coded) => coded.rows(checked.is_some())?,
-        };
-        Ok(Self {
-            rows,
-            targets,
-            persons: None,
-            weights: None,
-            checked,
-            elements: entries + targets.len(),
-            width,
-        })
-    }
-
-    /// The same rows, of these persons and with these weights.
-    pub(crate) fn counting(
-        mut self,
-        persons: Option<&'a PyReadonlyArray1<'_, i64>>,
-        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
-    ) -> PyResult<Self> {
-        self.persons = persons.map(|p| p.as_slice()).transpose()?;
-        self.weights = weights.map(|w| w.as_slice()).transpose()?;
-        Ok(self)
-    }
-
     /// Numbers in one pass, for the choice of the number of threads.
     pub(crate) fn elements(&self) -> usize {
         self.elements
     }
 
-    /// Columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows.
     pub(crate) fn rows(&self) -> Rows<'a> {
         self.rows.clone()
     }
 
-    /// The person of each row.
-    pub(crate) fn persons(&self) -> Option<&'a [i64]> {
-        self.persons
-    }
-
-    /// Targets.
     pub(crate) fn targets(&self) -> &'a [f64] {
         self.targets
+    }
+
+    /// Whose the rows are, where a unit has several.
+    pub(crate) fn persons_of(&self, unit: Unit, exec: &Executor<'_>) -> Result<Option<Persons>> {
+        let numbers = self
+            .persons
+            .map(|numbers| Persons::new(numbers, unit, exec));
+        numbers.transpose()
     }
 
     fn held(&self, intercept: Option<f64>, checked: Checked) -> Result<Design<'a>> {
         Design::of_checked(self.rows(), self.targets, intercept, checked)
     }
 
-    /// The design in which rows count so, checked against these bounds unless it was before.
-    pub(crate) fn design(
-        &self,
-        bounds: &RowBounds,
-        intercept: Option<f64>,
-        (unit, weighting): (Unit, Option<Weighting>),
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
+    /// The design that these rules make, checked unless it was before.
+    pub(crate) fn design(&self, rules: &Rules, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let (bounds, intercept) = (&rules.bounds, rules.intercept);
         let checked = self.checked.filter(|checked| checked.bounds() == bounds);
         let mut design = if let Some(checked) = checked {
             self.held(intercept, checked.clone())?
@@ -396,10 +360,10 @@ impl<'a> Data<'a> {
             let rows = coded.map_or_else(|| self.rows(), Rows::Coded);
             Design::new(rows, self.targets, intercept, bounds, exec)?
         };
-        if let Some(numbers) = self.persons {
-            design = design.of_persons(Persons::new(numbers, unit, exec)?)?;
+        if let Some(persons) = self.persons_of(rules.unit, exec)? {
+            design = design.of_persons(persons)?;
         }
-        match (self.weights, weighting) {
+        match (self.weights, rules.weighting) {
             (Some(weights), Some(weighting)) => design.weighted(weights, weighting),
             (Some(_), None) => Err(Error::Unsupported(
                 "weight_bound must be given with weights, got weight_bound=None".into(),

@@ -1,28 +1,38 @@
 //! Linear regression from one moment matrix: its release, and the equations of each regression.
 
 use dpci_core::Result;
-use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, Values};
-use dpci_core::noise::MatrixLaw;
 use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::{InvalidInput, to_python};
-use crate::parts::{Facts, FirstPass};
-use crate::records::{Data, on_violation, with_noise};
-use crate::release::{Kind, OfSums};
+use crate::parts::{Read, Rules};
+use crate::records::with_noise;
+use crate::release::Kind;
 use crate::rows::Rows;
-use crate::spec::terms_of;
-use crate::values::{Matrix, Vector};
+use crate::terms::Terms;
+use crate::values::{Floats, Matrix, Table, Vector};
 
 /// Validated public choices of a moment matrix; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct MomentMatrixSpec {
-    inner: spec::MomentMatrixSpec,
+    pub(crate) inner: spec::MomentMatrixSpec,
+    /// The constant behind each row.
+    #[pyo3(get)]
+    intercept: f64,
+    /// By which the columns of a row are multiplied: 1 but for further targets.
+    #[pyo3(get)]
+    weights: Vector,
+    /// By which targets are multiplied.
+    #[pyo3(get)]
+    target_weight: f64,
+    /// Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included.
+    #[pyo3(get)]
+    noise_std_dev: f64,
 }
 
 /// A release of a matrix before data are seen.
@@ -37,9 +47,9 @@ struct Planned {
 #[pymethods]
 impl MomentMatrixSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
+    #[pyo3(signature = (terms, *, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None))]
     fn new(
-        n_samples: usize,
+        terms: &Terms,
         n_columns: usize,
         further_targets: usize,
         row_norm: Rows<'_>,
@@ -50,11 +60,6 @@ impl MomentMatrixSpec {
         refined_share: f64,
         budget: Option<&Budget>,
         mu: Option<f64>,
-        neighbors: &str,
-        persons: bool,
-        max_rows: Option<u32>,
-        weight_bound: Option<f64>,
-        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let budget = match (budget, mu) {
             (Some(budget), None) => MatrixBudget::Of(budget.inner),
@@ -75,51 +80,21 @@ impl MomentMatrixSpec {
             refined: refined.into_iter().map(plan).collect(),
             refined_share,
             budget,
-            terms: terms_of(
-                n_samples,
-                neighbors,
-                persons,
-                max_rows,
-                weight_bound,
-                weight_total,
-            )?,
+            terms: terms.inner,
         });
+        let inner = inner.map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            intercept: inner.intercept(),
+            weights: inner.weights()[..inner.choices().n_columns].into(),
+            target_weight: inner.target_weight(),
+            noise_std_dev: inner.noise_std_dev(),
+            inner,
         })
-    }
-
-    /// The constant behind each row.
-    #[getter]
-    fn intercept(&self) -> f64 {
-        self.inner.intercept()
-    }
-
-    /// By which the columns of a row are multiplied: 1 but for further targets.
-    #[getter]
-    fn weights(&self) -> Vector {
-        self.inner.weights()[..self.inner.choices().n_columns].into()
-    }
-
-    /// By which targets are multiplied.
-    #[getter]
-    fn target_weight(&self) -> f64 {
-        self.inner.target_weight()
-    }
-
-    /// Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included.
-    #[getter]
-    fn noise_std_dev(&self) -> f64 {
-        self.inner.noise_std_dev()
     }
 
     /// Steps and seals of a release whose matrix and levels of refined regressions are these, and the points of residuals.
     #[pyo3(signature = (matrix, levels = Vec::new()))]
-    fn planned(
-        &self,
-        matrix: PyReadonlyArray2<'_, f64>,
-        levels: Vec<Vec<f64>>,
-    ) -> PyResult<Planned> {
+    fn planned(&self, matrix: Table<'_>, levels: Vec<Vec<f64>>) -> PyResult<Planned> {
         let matrix = matrix.as_slice()?;
         let planned = core::planned_steps(&self.inner, matrix, &levels).map_err(to_python)?;
         let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
@@ -149,16 +124,6 @@ impl MomentMatrixSpec {
     }
 }
 
-impl MomentMatrixSpec {
-    fn bounds(&self, clip: bool) -> RowBounds {
-        RowBounds {
-            rows: self.inner.choices().rows.clone(),
-            targets: self.inner.loss().targets(),
-            on_violation: on_violation(clip),
-        }
-    }
-}
-
 /// A matrix and what else was released as Python reads it.
 #[derive(IntoPyObject)]
 pub(crate) struct Released {
@@ -171,55 +136,21 @@ pub(crate) struct Released {
 }
 
 impl Kind for MomentMatrixSpec {
-    type Core = spec::MomentMatrixSpec;
     type Values = Released;
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
-
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        let c = self.inner.choices();
+    fn rules(&self, clip: bool) -> Rules {
+        let (c, targets) = (self.inner.choices(), self.inner.loss().targets());
         let intercept = Some(self.inner.intercept());
-        data.design(
-            &self.bounds(clip),
-            intercept,
-            (c.terms.unit, c.terms.weighting),
-            exec,
-        )
+        Rules::new(c.rows.clone(), targets, intercept, &c.terms, clip)
     }
 
-    fn release(
-        &self,
-        design: Design<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Released> {
-        self.release_sums(&design, seed, exec)
-    }
-}
-
-impl OfSums for MomentMatrixSpec {
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
-        Facts {
-            first,
-            n_params: self.inner.n_params(),
-            intercept: Some(self.inner.intercept()),
-            bounds: self.bounds(clip),
-            unit: self.inner.choices().terms.unit,
-            weight_bound: self.inner.choices().terms.weight_bound(),
-        }
-    }
-
-    fn release_sums(
-        &self,
-        records: &dyn dpci_core::records::Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Released> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Released> {
         let spec = &self.inner;
         let release = with_noise!(seed, 0, |g| core::release_moment_matrix(
-            spec, records, exec, g
+            spec,
+            read.records(),
+            exec,
+            g
         ))?;
         Ok(Released {
             steps: steps(&release.steps(spec)),
@@ -253,25 +184,12 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
     }
 }
 
-/// Standard deviation of an isometric coordinate of a released matrix, its seal's noise included.
-#[pyfunction]
-#[pyo3(signature = (noise, *, scale, dim, seal_std_dev))]
-pub(crate) fn sealed_std_dev(
-    noise: &str,
-    scale: f64,
-    dim: usize,
-    seal_std_dev: f64,
-) -> PyResult<f64> {
-    let law = MatrixLaw::from_name(noise, scale).map_err(to_python)?;
-    Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
-}
-
 /// The cap that the released levels of residuals call for, as a part of the greatest residual, the shares above which a level and
 /// four adjacent ones are seen, and the share beyond the cap for which intervals account.
 #[pyfunction]
 #[pyo3(signature = (levels, *, noise, scale))]
 pub(crate) fn level_cap(
-    levels: PyReadonlyArray1<'_, f64>,
+    levels: Floats<'_>,
     noise: &str,
     scale: f64,
 ) -> PyResult<(f64, f64, f64, f64)> {
@@ -282,13 +200,6 @@ pub(crate) fn level_cap(
         found.threshold_together,
         found.unseen,
     ))
-}
-
-/// Threshold that the least eigenvalue of the second moments of so many regressors must exceed.
-#[pyfunction]
-#[pyo3(signature = (std_dev, *, n_regressors))]
-pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
-    spec::clear_of_noise(std_dev, n_regressors)
 }
 
 /// A regression of a released matrix as Python reads it.
@@ -314,12 +225,12 @@ pub(crate) struct Regression {
 #[pyo3(signature = (matrix, features, response, *, ridge, residual_moments, start = None))]
 pub(crate) fn moment_regression(
     py: Python<'_>,
-    matrix: PyReadonlyArray2<'_, f64>,
-    features: PyReadonlyArray2<'_, f64>,
-    response: PyReadonlyArray1<'_, f64>,
-    ridge: PyReadonlyArray2<'_, f64>,
-    residual_moments: Option<PyReadonlyArray2<'_, f64>>,
-    start: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+    matrix: Table<'_>,
+    features: Table<'_>,
+    response: Floats<'_>,
+    ridge: Table<'_>,
+    residual_moments: Option<Table<'_>>,
+    start: Option<(Floats<'_>, Floats<'_>)>,
 ) -> PyResult<Regression> {
     let start = match &start {
         None => None,

@@ -1,167 +1,145 @@
-//! Releases: one way for every kind, which says how it checks rows and makes values for Python of them.
+//! Releases: one way for every kind, which says how it checks rows and makes values for Python of them; and what audits repeat.
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
-use dpci_core::study::Repeated;
+use dpci_core::study::{self, Repeated as _};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::baselines::{FunctionalSpec, HistogramSpec};
+use crate::cost::{Budget, Step, steps, values_seal};
+use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::newton::NewtonSpec;
-use crate::parts::{Facts, FirstPass, with_parts};
+use crate::parts::{Read, Rules, Source};
 use crate::per_instance::ReportSpec;
-use crate::records::{Data, Records};
+use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
-use crate::spec::Spec;
 use crate::task;
 use crate::tuning::TuningSpec;
+use crate::values::{Floats, Matrix};
 
 /// Validated public choices of a release, and the release.
 pub(crate) trait Kind: Sync {
-    /// The choices in the core.
-    type Core: Repeated;
     /// Released values as Python reads them.
-    type Values: Send;
+    type Values: Send + for<'py> IntoPyObject<'py>;
 
-    /// The choices in the core.
-    fn core(&self) -> &Self::Core;
-
-    /// The rows, checked against the bounds of the release.
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>>;
+    /// How rows are checked and counted.
+    fn rules(&self, clip: bool) -> Rules;
 
     /// The release, with noise of the operating system, or of a stream of a seed.
     fn release(
         &self,
-        design: Design<'_>,
+        read: Read<'_>,
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<Self::Values>;
 }
 
-/// A release of sums alone, whose rows may be in parts.
-pub(crate) trait OfSums: Kind {
-    /// Public facts of the parts.
-    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a>;
-
-    /// The release from sums, see [`Kind::release`].
-    fn release_sums(
-        &self,
-        records: &dyn dpci_core::records::Records,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Self::Values>;
+/// The choices of a release of any kind.
+#[derive(FromPyObject)]
+pub(crate) enum AnySpec<'py> {
+    Fit(Bound<'py, Spec>),
+    Newton(Bound<'py, NewtonSpec>),
+    Report(Bound<'py, ReportSpec>),
+    Functional(Bound<'py, FunctionalSpec>),
+    MomentMatrix(Bound<'py, MomentMatrixSpec>),
+    Histogram(Bound<'py, HistogramSpec>),
+    Tuning(Bound<'py, TuningSpec>),
 }
 
-fn release<K: Kind>(
-    py: Python<'_>,
-    spec: &K,
-    records: &Bound<'_, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<K::Values> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    task::run_over(py, &data, n_threads, |exec| {
-        spec.release(spec.design(&data, clip, exec)?, seed, exec)
-    })
-}
-
-/// Functions of one kind of release each.
-macro_rules! releases {
-    ($($name:ident: $kind:ty),*) => {
-        $(
-            #[pyfunction]
-            #[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-            pub(crate) fn $name(
-                py: Python<'_>,
-                spec: &Bound<'_, $kind>,
-                records: &Bound<'_, Records>,
-                clip: bool,
-                n_threads: Option<usize>,
-                seed: Option<u64>,
-            ) -> PyResult<<$kind as Kind>::Values> {
-                release(py, spec.get(), records, clip, n_threads, seed)
-            }
-        )*
+/// The same for a release of whatever kind.
+macro_rules! of_kind {
+    ($spec:expr, |$kind:ident| $do:expr) => {
+        of_kind!($spec, $kind, $do, Fit Newton Report Functional MomentMatrix Histogram Tuning)
+    };
+    ($spec:expr, $kind:ident, $do:expr, $($name:ident)*) => {
+        match $spec {
+            $(crate::release::AnySpec::$name(spec) => {
+                let $kind = spec.get();
+                $do
+            })*
+        }
     };
 }
+pub(crate) use of_kind;
 
-releases! {
-    fit: Spec,
-    fit_newton: NewtonSpec,
-    release_report: ReportSpec,
-    release_functional_mechanism: FunctionalSpec,
-    release_moment_matrix: MomentMatrixSpec
-}
-
-/// `progress` is called, on the calling thread, with 1 after each model that is compared. It gets nothing of the data.
+/// `progress` is called, on the calling thread, with 1 after each model that a tuning compares. It gets nothing of the data.
 #[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed, progress))]
-pub(crate) fn release_tuning(
-    py: Python<'_>,
-    spec: &Bound<'_, TuningSpec>,
-    records: &Bound<'_, Records>,
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed, progress=None))]
+pub(crate) fn release<'py>(
+    py: Python<'py>,
+    spec: AnySpec<'py>,
+    records: Source<'py>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<<TuningSpec as Kind>::Values> {
-    let Some(progress) = progress else {
-        return release(py, spec.get(), records, clip, n_threads, seed);
-    };
-    let (spec, arrays) = (spec.get(), records.get().arrays(py)?);
-    let data = arrays.data()?;
-    task::run_asking(
-        py,
-        |cancel, ask| {
-            // An exception of the caller's sets the flag of cancellation, which the next step sees.
-            let tell = || drop(ask(()));
-            let exec = Executor::new(n_threads, data.elements(), cancel)?.telling(&tell);
-            spec.release(spec.design(&data, clip, &exec)?, seed, &exec)
-        },
-        |py, ()| progress.call1(py, (1,)).map(drop),
-    )
+) -> PyResult<Bound<'py, PyAny>> {
+    of_kind!(&spec, |kind| {
+        let rules = kind.rules(clip);
+        let work = |read: Read<'_>, exec: &Executor<'_>| kind.release(read, seed, exec);
+        let values = records.run(py, rules, n_threads, progress, work)?;
+        values.into_bound_py_any(py)
+    })
 }
 
-/// Every record has a nearest cell: nothing is clipped.
+/// Repeated simulated releases; not private. Rows are checked against the bounds of each mechanism.
 #[pyfunction]
-#[pyo3(signature = (spec, records, *, n_threads, seed))]
-pub(crate) fn release_histogram(
+#[pyo3(signature = (spec, records, *, n_runs, seed, n_threads))]
+pub(crate) fn simulate(
     py: Python<'_>,
-    spec: &Bound<'_, HistogramSpec>,
+    spec: AnySpec<'_>,
     records: &Bound<'_, Records>,
+    n_runs: usize,
+    seed: u64,
     n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<<HistogramSpec as Kind>::Values> {
-    release(py, spec.get(), records, false, n_threads, seed)
+) -> PyResult<Matrix> {
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    of_kind!(&spec, |kind| {
+        let rules = kind.rules(false);
+        table(py, [n_runs, kind.inner.width()], n_threads, |exec| {
+            let design = data.design(&rules, exec)?;
+            study::simulate(&kind.inner, &design, n_runs, seed, exec)
+        })
+    })
 }
 
-/// The same for rows in parts, whose sums `evaluate` brings.
-macro_rules! releases_of_parts {
-    ($($name:ident: $kind:ty),*) => {
-        $(
-            #[pyfunction]
-            #[pyo3(signature = (spec, evaluate, *, first, clip, seed))]
-            pub(crate) fn $name(
-                py: Python<'_>,
-                spec: &Bound<'_, $kind>,
-                evaluate: Py<PyAny>,
-                first: FirstPass,
-                clip: bool,
-                seed: Option<u64>,
-            ) -> PyResult<<$kind as Kind>::Values> {
-                let spec = spec.get();
-                with_parts(py, evaluate, spec.facts(&first, clip), |parts, exec| {
-                    spec.release_sums(parts, seed, exec)
-                })
-            }
-        )*
-    };
+/// Runs of one task, on a thread pool of its own.
+fn table(
+    py: Python<'_>,
+    shape: [usize; 2],
+    n_threads: Option<usize>,
+    simulate: impl FnOnce(&Executor<'_>) -> Result<Vec<f64>> + Send,
+) -> PyResult<Matrix> {
+    let rows = task::run(py, |cancel| {
+        simulate(&Executor::new(n_threads, usize::MAX, cancel)?)
+    })?;
+    Ok(Matrix::new(rows, shape))
 }
 
-releases_of_parts! {
-    fit_parts: Spec,
-    fit_newton_parts: NewtonSpec,
-    release_moment_matrix_parts: MomentMatrixSpec
+/// The moments' steps when all margins are at most `margin` in size: with what noise they are released.
+#[pyfunction]
+pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
+    let noise = spec.inner.moment_noise(margin).map_err(to_python)?;
+    Ok(steps(&noise.map(|n| n.steps).unwrap_or_default()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (values, *, distance, budget, n_runs, seed, n_threads))]
+pub(crate) fn simulate_seals(
+    py: Python<'_>,
+    values: Floats<'_>,
+    distance: f64,
+    budget: &Budget,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Matrix> {
+    let values = values.as_slice()?;
+    let seal = values_seal(values.len(), distance, budget).map_err(to_python)?;
+    table(py, [n_runs, values.len()], n_threads, |exec| {
+        study::simulate_seals(&seal, values, n_runs, seed, exec)
+    })
 }

@@ -1,16 +1,12 @@
 //! Bootstrap studies: repeated simulated fits on samples of one data set. Never private.
 
-use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
 use pyo3::prelude::*;
 
 use crate::errors::InvalidInput;
-use crate::newton::NewtonSpec;
-use crate::records::{Data, Records};
-use crate::release::Kind as _;
-use crate::spec::Spec;
+use crate::parts::Source;
+use crate::release::{AnySpec, Kind as _, of_kind};
 use crate::task;
 use crate::values::{Matrix, Vector};
 
@@ -21,42 +17,14 @@ pub(crate) struct Study {
     n_ways: usize,
 }
 
-/// Public choices of one way to fit.
-#[derive(FromPyObject)]
-enum AnySpec<'py> {
-    Minimum(Bound<'py, Spec>),
-    Newton(Bound<'py, NewtonSpec>),
-}
-
-/// The same, which other threads may read.
-#[derive(Clone, Copy)]
-enum Plain<'a> {
-    Minimum(&'a Spec),
-    Newton(&'a NewtonSpec),
-}
-
-impl AnySpec<'_> {
-    fn plain(&self) -> Plain<'_> {
-        match self {
-            Self::Minimum(spec) => Plain::Minimum(spec.get()),
-            Self::Newton(spec) => Plain::Newton(spec.get()),
-        }
-    }
-}
-
-impl Plain<'_> {
-    fn core(self) -> core::StudySpec {
-        match self {
-            Self::Minimum(spec) => spec.inner.clone().into(),
-            Self::Newton(spec) => spec.inner.clone().into(),
-        }
-    }
-
-    fn design<'a>(self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        match self {
-            Self::Minimum(spec) => spec.design(data, clip, exec),
-            Self::Newton(spec) => spec.design(data, clip, exec),
-        }
+/// One way to fit, as the core repeats it.
+fn core_of(spec: &AnySpec<'_>) -> PyResult<core::StudySpec> {
+    match spec {
+        AnySpec::Fit(spec) => Ok(spec.get().inner.clone().into()),
+        AnySpec::Newton(spec) => Ok(spec.get().inner.clone().into()),
+        _ => Err(InvalidInput::new_err(
+            "a study must repeat fits, got another kind of release",
+        )),
     }
 }
 
@@ -70,20 +38,17 @@ impl Study {
     fn new(
         py: Python<'_>,
         specs: Vec<AnySpec<'_>>,
-        records: &Bound<'_, Records>,
+        records: Source<'_>,
         clip: bool,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
-        let arrays = records.get().arrays(py)?;
-        let data = arrays.data()?;
-        let specs: Vec<Plain<'_>> = specs.iter().map(AnySpec::plain).collect();
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
-        let all: Vec<_> = specs.iter().map(|spec| spec.core()).collect();
-        let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = first.design(&data, clip, exec)?;
-            core::Study::new(&design, &all, exec)
+        let rules = of_kind!(first, |kind| kind.rules(clip));
+        let all = specs.iter().map(core_of).collect::<PyResult<Vec<_>>>()?;
+        let inner = records.run(py, rules, n_threads, None, |read, exec| {
+            core::Study::new(&read.design()?, &all, exec)
         })?;
         let n_ways = all.len();
         Ok(Self { inner, n_ways })
@@ -121,16 +86,13 @@ impl Study {
             self.inner.run(start..stop, seed, level, &exec)
         })?;
         let n = outcomes.len();
-        let matrix = |pick: &dyn Fn(&core::Outcome) -> Vec<f64>, c: usize| {
-            let values = outcomes.iter().flat_map(|o| pick(&o[c])).collect();
-            Matrix::rows(values, n)
+        let matrix = |c: usize, of: fn(&core::Outcome) -> &[f64]| {
+            let values = outcomes.iter().flat_map(|o| of(&o[c])).copied();
+            Matrix::rows(values.collect(), n)
         };
         let one = |c| {
-            (
-                matrix(&|o| o.params.clone(), c),
-                matrix(&|o| o.bounds[0].clone(), c),
-                matrix(&|o| o.bounds[1].clone(), c),
-            )
+            let (lower, upper) = (matrix(c, |o| &o.bounds[0]), matrix(c, |o| &o.bounds[1]));
+            (matrix(c, |o| &o.params), lower, upper)
         };
         Ok((0..self.n_ways).map(one).collect())
     }

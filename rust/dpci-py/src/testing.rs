@@ -7,28 +7,27 @@ use std::sync::Arc;
 use dpci_core::linalg::{check_matrix_dim, instruction_set};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
-    ReleaseGenerator, ShapedGaussian, ShapedLaplace, SimulationGenerator, SphericalLaplace,
-    SquareLaplace,
+    AnyLaw, DiscreteGaussian, DiscreteLaplace, Law, ReleaseGenerator, ShapedGaussian,
+    ShapedLaplace, SimulationGenerator, SquareLaplace,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::privacy;
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use rand::Rng;
 
-use crate::blocks::draws;
+use crate::blocks::{draws, law_of};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
 use crate::privacy::ObjectiveProfile;
 use crate::records::Records;
 use crate::release::Kind as _;
 use crate::rows::{RowDomain, blocks_of};
-use crate::spec::Spec;
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Vector};
 
 fn unknown(name: &str) -> Error {
     Error::Unsupported(format!(
@@ -55,19 +54,11 @@ fn law(
             let blocks = blocks.ok_or_else(|| unknown("shaped_gaussian without rows"))?;
             (ShapedGaussian::new(blocks, scale)?.into(), dim)
         }
-        "gaussian" => (Gaussian::new(dim, scale)?.into(), dim),
-        "laplace" => (Laplace::new(dim, scale)?.into(), dim),
-        "spherical_laplace" => (SphericalLaplace::new(dim, 1.0 / scale)?.into(), dim),
-        "square_laplace" | "matrix_laplace" => {
+        "square_laplace" => {
             check_matrix_dim(dim)?;
-            let law = if name == "square_laplace" {
-                SquareLaplace::new(dim, 1.0 / scale)?.into()
-            } else {
-                MatrixLaplace::new(dim, 1.0 / scale)?.into()
-            };
-            (law, dim * dim)
+            (SquareLaplace::new(dim, 1.0 / scale)?.into(), dim * dim)
         }
-        other => return Err(unknown(other)),
+        other => return law_of(other, dim, scale),
     })
 }
 
@@ -233,7 +224,7 @@ impl Testing {
 
     /// An elementary function as the noise uses it.
     #[staticmethod]
-    fn elementary(name: &str, x: PyReadonlyArray1<'_, f64>) -> PyResult<Vector> {
+    fn elementary(name: &str, x: Floats<'_>) -> PyResult<Vector> {
         let function = match name {
             "cos" => libm::cos,
             "log" => libm::log,
@@ -258,7 +249,7 @@ impl Testing {
         let spec = spec.get();
         let found = task::run_over(py, &data, Some(1), |exec| {
             let choices = spec.inner.choices();
-            let design = spec.design(&data, false, exec)?.compacted(exec)?;
+            let design = data.design(&spec.rules(false), exec)?.compacted(exec)?;
             let objective = Objective {
                 records: &design,
                 loss: &*choices.loss,

@@ -3,37 +3,37 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_tuning;
 use dpci_core::privacy::{self, Cost};
 use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{Budget, Seal, parameters, seals};
+use crate::cost::{Budget, Parameters, Seal, seals};
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::loss::Loss;
-use crate::records::{Data, Records, with_noise};
+use crate::names::unknown;
+use crate::parts::{Read, Rules};
+use crate::records::{Records, with_noise};
 use crate::release::Kind;
-use crate::spec::{Spec, unknown};
 use crate::task;
 use crate::values::{Matrix, Vector};
 
 /// The candidates of a tuning and how one is chosen; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct TuningSpec {
-    inner: CoreSpec,
+    pub(crate) inner: CoreSpec,
     /// Specification against which the rows are checked, the same for all candidates.
     first: Spec,
 }
 
 /// Public facts of a tuning.
 #[derive(IntoPyObject)]
-struct Facts<'py> {
-    model_budget: Bound<'py, PyDict>,
-    score_budget: Bound<'py, PyDict>,
+struct Facts {
+    model_budget: Parameters,
+    score_budget: Parameters,
     radii: Vec<f64>,
     score_noise: &'static str,
     score_scale: f64,
@@ -64,7 +64,7 @@ impl TuningSpec {
                 shape,
                 expected_runs,
             },
-            _ => return Err(unknown("method", method)),
+            _ => return Err(unknown("method", &["chunks", "repeat"], method)),
         };
         let choices: Vec<_> = candidates
             .iter()
@@ -78,19 +78,17 @@ impl TuningSpec {
             method,
         )
         .map_err(to_python)?;
-        let first = Spec {
-            inner: inner.candidates()[0].clone(),
-        };
+        let first = Spec::from(inner.candidates()[0].clone());
         Ok(Self { inner, first })
     }
 
-    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'py>> {
+    fn facts(&self) -> Facts {
         let score = self.inner.score_step();
         let score_seal = self.inner.score_seal().map(std::slice::from_ref);
         let count = self.inner.run_count();
-        Ok(Facts {
-            model_budget: parameters(py, Cost::of(self.first.inner.budget()))?,
-            score_budget: parameters(py, Cost::of(score.budget))?,
+        Facts {
+            model_budget: Parameters(Cost::of(self.first.inner.budget())),
+            score_budget: Parameters(Cost::of(score.budget)),
             radii: self.inner.radii().to_vec(),
             score_noise: score.noise.name(),
             score_scale: score.scale,
@@ -100,51 +98,30 @@ impl TuningSpec {
             expected_runs: count.map(privacy::RunCount::mean),
             greatest_runs: count.map(privacy::RunCount::greatest),
             shape: count.map(privacy::RunCount::shape),
-        })
+        }
     }
 
     /// One candidate as it is fitted in a run or on its part.
     fn model(&self, index: usize) -> Option<Spec> {
-        let inner = self.inner.candidates().get(index)?.clone();
-        Some(Spec { inner })
-    }
-
-    /// How the parameters of one candidate's model are sealed: a list of one.
-    fn model_seals(&self, index: usize) -> Vec<Seal> {
-        let spec = self.inner.candidates().get(index);
-        seals(
-            spec.map(|s| std::slice::from_ref(s.seal()))
-                .unwrap_or_default(),
-        )
-    }
-
-    /// Law and scale of the noise of one candidate's model.
-    fn model_noise(&self, index: usize) -> Option<(&'static str, f64, f64)> {
-        let spec = self.inner.candidates().get(index)?;
-        Some((spec.law().name(), spec.law().scale(), spec.sensitivity()))
+        self.inner.candidates().get(index).cloned().map(Spec::from)
     }
 }
 
 impl Kind for TuningSpec {
-    type Core = CoreSpec;
     /// (chosen candidate, its parameters, whether they are private).
     type Values = (usize, Vector, bool);
 
-    fn core(&self) -> &Self::Core {
-        &self.inner
-    }
-
-    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
-        self.first.design(data, clip, exec)
+    fn rules(&self, clip: bool) -> Rules {
+        self.first.rules(clip)
     }
 
     fn release(
         &self,
-        design: Design<'_>,
+        read: Read<'_>,
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<Self::Values> {
-        let spec = &self.inner;
+        let (spec, design) = (&self.inner, read.design()?);
         let selected = with_noise!(seed, 0, |g| release_tuning(spec, &design, exec, g))?;
         Ok((selected.index, Vector::of(selected.params), seed.is_none()))
     }
@@ -172,7 +149,8 @@ pub(crate) fn candidate_losses(
             return Ok(Vec::new());
         };
         let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = first.design(&data, clip, &exec)?.compacted(&exec)?;
+        let design = data.design(&first.rules(clip), &exec)?;
+        let design = design.compacted(&exec)?;
         study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
     })?;
     Ok(Matrix::new(losses, [specs.len(), n_runs]))

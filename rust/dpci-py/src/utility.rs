@@ -3,17 +3,17 @@
 use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::fit::Spec;
 use crate::records::Records;
 use crate::release::Kind as _;
-use crate::spec::Spec;
 use crate::task;
-use crate::values::{Matrix, Vector};
+use crate::values::{Floats, Matrix, Table, Vector};
 
-type Optional<'py> = Option<PyReadonlyArray1<'py, f64>>;
+type Optional<'py> = Option<Floats<'py>>;
 
 /// A data set with the loss that is fitted to it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -28,33 +28,18 @@ pub(crate) struct Utility {
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct UtilityAnchor {
     inner: core::Anchor,
+    #[pyo3(get)]
+    params: Vector,
 }
 
 /// The minimiser without noise.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct UtilityCenter {
     inner: core::Center,
-}
-
-#[pymethods]
-impl UtilityAnchor {
-    #[getter]
-    fn params(&self) -> Vector {
-        self.inner.params().into()
-    }
-}
-
-#[pymethods]
-impl UtilityCenter {
-    #[getter]
-    fn params(&self) -> Vector {
-        self.inner.params().into()
-    }
-
-    #[getter]
-    fn hessian(&self) -> Matrix {
-        Matrix::square(self.inner.hessian())
-    }
+    #[pyo3(get)]
+    params: Vector,
+    #[pyo3(get)]
+    hessian: Matrix,
 }
 
 impl Utility {
@@ -92,7 +77,7 @@ impl Utility {
         let data = arrays.data()?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = spec.design(&data, clip, exec)?.compacted(exec)?;
+            let design = data.design(&spec.rules(clip), exec)?.compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {
@@ -119,7 +104,7 @@ impl Utility {
         &self,
         py: Python<'_>,
         spec: &Bound<'_, Spec>,
-        noise: PyReadonlyArray1<'_, f64>,
+        noise: Floats<'_>,
         params: Optional<'_>,
         start: Optional<'_>,
     ) -> PyResult<UtilityAnchor> {
@@ -129,7 +114,8 @@ impl Utility {
         let inner = self.run(py, |exec| {
             self.inner.anchor(spec, noise, params, start, exec)
         })?;
-        Ok(UtilityAnchor { inner })
+        let params = inner.params().into();
+        Ok(UtilityAnchor { inner, params })
     }
 
     fn derivative(
@@ -157,18 +143,10 @@ impl Utility {
     }
 
     #[pyo3(signature = (params, *, width))]
-    fn means(
-        &self,
-        py: Python<'_>,
-        params: PyReadonlyArray2<'_, f64>,
-        width: Option<f64>,
-    ) -> PyResult<Vector> {
+    fn means(&self, py: Python<'_>, params: Table<'_>, width: Option<f64>) -> PyResult<Vector> {
         let dim = params.shape()[1].max(1);
-        let points: Vec<Vec<f64>> = params
-            .as_slice()?
-            .chunks(dim)
-            .map(<[f64]>::to_vec)
-            .collect();
+        let rows = params.as_slice()?.chunks(dim);
+        let points: Vec<Vec<f64>> = rows.map(<[f64]>::to_vec).collect();
         let means = self.run(py, |exec| self.inner.means(metric(width), &points, exec))?;
         Ok(Vector(means))
     }
@@ -177,7 +155,7 @@ impl Utility {
     fn mean_derivatives(
         &self,
         py: Python<'_>,
-        params: PyReadonlyArray1<'_, f64>,
+        params: Floats<'_>,
         width: Option<f64>,
     ) -> PyResult<(Vector, Matrix)> {
         let params = params.as_slice()?;
@@ -196,7 +174,11 @@ impl Utility {
     ) -> PyResult<UtilityCenter> {
         let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
         let inner = self.run(py, |exec| self.inner.center(l2_strength, start, exec))?;
-        Ok(UtilityCenter { inner })
+        Ok(UtilityCenter {
+            params: inner.params().into(),
+            hessian: Matrix::square(inner.hessian()),
+            inner,
+        })
     }
 
     fn mean_shift(
@@ -216,7 +198,7 @@ impl Utility {
         py: Python<'_>,
         center: &Bound<'_, UtilityCenter>,
         variance: f64,
-        shift: PyReadonlyArray1<'_, f64>,
+        shift: Floats<'_>,
         width: Option<f64>,
     ) -> PyResult<(f64, Vector, Matrix)> {
         let (center, shift) = (&center.get().inner, shift.as_slice()?);

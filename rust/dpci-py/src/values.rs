@@ -3,10 +3,17 @@
 use std::convert::Infallible;
 
 use dpci_core::mechanism::Values;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+/// Numbers of a contiguous array.
+pub(crate) type Floats<'py> = PyReadonlyArray1<'py, f64>;
+
+/// Numbers of a contiguous matrix.
+pub(crate) type Table<'py> = PyReadonlyArray2<'py, f64>;
+
 /// A vector, as an array.
+#[derive(Clone)]
 pub(crate) struct Vector(pub(crate) Vec<f64>);
 
 impl Vector {
@@ -33,6 +40,7 @@ impl<'py> IntoPyObject<'py> for Vector {
 }
 
 /// A row-major matrix, as an array.
+#[derive(Clone)]
 pub(crate) struct Matrix {
     values: Vec<f64>,
     shape: [usize; 2],

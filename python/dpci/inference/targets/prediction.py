@@ -66,7 +66,8 @@ def _unit_half_widths(share: _F64, law: ErrorLaw, level: float) -> _F64:
     """Half widths of errors of variance 1 of which noise has a share."""
     share = np.clip(share, 0.0, 1.0)
     multiplier = np.sqrt(share / law.mean_omega)
-    return _core.exact_half_widths(1.0 - share, multiplier, law.law, law.scale, law.dim, level, law.shape)
+    shape = _core.ErrorShape(law.law, law.scale, law.dim, law.shape)
+    return shape.half_widths(1.0 - share, multiplier, level)
 
 
 # Of a column's range: splines and powers are polynomials, of which a central difference is exact to 1e-10.

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
-from dpci.unit import CoreUnit, core_unit
+from dpci.unit import core_terms
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
@@ -35,15 +35,14 @@ REFINED_SHARE = 0.6
 """Share of the budget for the gradients of refined regressions, where they are asked for."""
 
 
-class MatrixKeywords(CoreUnit):
+class MatrixKeywords(TypedDict):
     """Keywords of a specification besides its budget and the regressions that are planned."""
 
-    n_samples: int
+    terms: _core.Terms
     n_columns: int
     row_norm: _core.RowDomain | float
     further_targets: int
     target_bound: float
-    neighbors: str
 
 
 def specified(
@@ -167,13 +166,11 @@ class MatrixChoices(NoisyChoices):
                 budget,
                 residuals,
                 refined,
-                n_samples=self.public_n(n_samples),
+                terms=core_terms(self.public_n(n_samples), self.neighbors, self.unit, self.weights),
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
                 further_targets=self.targets.further,
                 target_bound=self.loss.target_bound,
-                neighbors=self.neighbors,
-                **core_unit(self.unit, self.weights),
             )
 
         spec = made([], [])

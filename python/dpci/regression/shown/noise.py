@@ -19,7 +19,7 @@ from dpci.released.calibration import (
     differences_of_steps,
 )
 from dpci.rows import Blocks, RowDomain, core_rows
-from dpci.unit import core_unit
+from dpci.unit import core_terms
 
 _F64 = NDArray[np.float64]
 
@@ -106,11 +106,9 @@ def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _
         record.own_budget,
         residuals,
         refined,
-        n_samples=record.n_samples,
+        terms=core_terms(record.n_samples, record.neighbors, record.persons, record.weights),
         n_columns=n_columns,
         row_norm=core_rows(domain_of(bounds, rows, n_columns, further)),
         further_targets=further,
         target_bound=record.target_half,
-        neighbors=record.neighbors,
-        **core_unit(record.persons, record.weights),
     )
