@@ -348,7 +348,7 @@ pub fn weighted_gram(
             params: dim,
         });
     }
-    check_length("weights", rows.len() / dim, weights.len())?;
+    check_length("rows", weights.len() * dim, rows.len())?;
     super::check_matrix_dim(dim)?;
     let chunks = matrix_chunks(weights.len(), dim);
     let partials = exec.map(chunks.len(), |c| {
