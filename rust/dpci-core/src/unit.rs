@@ -123,11 +123,13 @@ pub struct Weighting {
     pub bound: f64,
     /// N.
     pub total: f64,
+    /// Whether rows may lie beyond their bounds, and then weigh less.
+    pub far_rows: bool,
 }
 
 impl fmt::Display for Weighting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bound, total } = self;
+        let Self { bound, total, .. } = self;
         write!(f, "weight_bound={bound}, weight_total={total}")
     }
 }
@@ -144,7 +146,11 @@ impl Weighting {
                 return refused(name, "finite and > 0", value);
             }
         }
-        let weighting = Self { bound, total };
+        let weighting = Self {
+            bound,
+            total,
+            far_rows: false,
+        };
         if weighting.divisor() < 1.0 {
             let rule = "at most weight_total, which is the number of records unless you pass it";
             return refused("weight_bound", rule, bound);
@@ -154,6 +160,15 @@ impl Weighting {
             return refused("weight_bound", rule, bound);
         }
         Ok(weighting)
+    }
+
+    /// Weights of rows that may lie beyond their bounds, and then weigh less.
+    #[must_use]
+    pub fn of_far_rows(self) -> Self {
+        Self {
+            far_rows: true,
+            ..self
+        }
     }
 
     /// N/W: what divides sums over records that weigh at most 1.

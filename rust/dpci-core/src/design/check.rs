@@ -39,6 +39,8 @@ pub struct Checked {
     /// The targets, where clipping changed some.
     pub(super) targets: Option<Vec<f64>>,
     pub(super) scales: Scales,
+    /// How much each row weighs, where rows beyond their bounds weigh less.
+    pub(super) shares: Option<Vec<f64>>,
     /// How long the rows are, where they were measured and stay as they are.
     pub(super) extremes: Option<Extremes>,
 }
@@ -69,12 +71,20 @@ impl Checked {
                 (scales, None)
             }
         };
-        Ok(Self {
+        let mut checked = Self {
             bounds: bounds.clone(),
             targets,
             scales,
+            shares: None,
             extremes,
-        })
+        };
+        if bounds.on_violation.keeps_rows() {
+            let scales = std::mem::replace(&mut checked.scales, Scales::None);
+            checked.extremes = None;
+            checked.shares =
+                (bounds.on_violation == OnViolation::Weight).then(|| scales.squared(n_rows));
+        }
+        Ok(checked)
     }
 
     /// The bounds.
@@ -287,7 +297,7 @@ fn checked_targets<'a>(targets: &'a [f64], bounds: &RowBounds) -> Result<Cow<'a,
         }
         Targets::Interval { lower, upper } => {
             let inside = |y: &f64| *y >= lower && *y <= upper;
-            let clips = bounds.on_violation == OnViolation::Clip;
+            let clips = bounds.on_violation.moves_targets();
             let refused = |y: &f64| if clips { y.is_nan() } else { !inside(y) };
             if let Some(row) = targets.iter().position(refused) {
                 let value = targets[row];

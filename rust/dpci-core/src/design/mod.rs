@@ -290,12 +290,12 @@ impl<'a> Design<'a> {
     ) -> Self {
         rows.set_scales(checked.scales);
         Self {
+            weights: checked.shares.map(Weights::of_shares),
             rows,
             n_records: targets.len(),
             targets: checked.targets.map_or(Cow::Borrowed(targets), Cow::Owned),
             multiplicities: None,
             persons: None,
-            weights: None,
             intercept,
             bounds: checked.bounds,
             extremes: checked.extremes,
@@ -469,6 +469,25 @@ pub enum OnViolation {
     Error,
     /// The row is scaled down to the bound, or each block of it, the target moved into its interval.
     Clip,
+    /// The row stays as it is and weighs less: `1/q²` where it is q times as long as the bound allows. So neither `w‖x‖` nor `w‖x‖²` is
+    /// greater than of rows within it (docs/weights.md, "Rows beyond their bounds"). Targets are moved.
+    Weight,
+    /// The row stays as it is, for a release that weighs the rows itself. Targets are moved.
+    Keep,
+}
+
+impl OnViolation {
+    /// Whether targets are moved into their interval.
+    #[must_use]
+    pub fn moves_targets(self) -> bool {
+        self != Self::Error
+    }
+
+    /// Whether rows may be longer than their bound.
+    #[must_use]
+    pub fn keeps_rows(self) -> bool {
+        matches!(self, Self::Weight | Self::Keep)
+    }
 }
 
 /// The public bounds that every row has to obey.

@@ -164,7 +164,8 @@ impl Design<'_> {
         };
         let copy = |_, rows: &[f64], block: &mut [f64]| block.copy_from_slice(rows);
         limits.lift(move_rows(&chunks, rows, map, exec, copy)?);
-        self.bounds.rows = RowDomain::Ball(self.bounds.rows.norm() * vector::norm(map));
+        self.bounds.rows =
+            RowDomain::Ball((self.bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
         Ok(self)
     }
 }

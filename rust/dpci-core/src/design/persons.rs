@@ -189,13 +189,16 @@ impl Design<'_> {
     ///
     /// # Errors
     /// [`Error::Length`] for persons of another number of rows; [`Error::Unsupported`] where equal records were merged.
-    pub fn of_persons(mut self, persons: Persons) -> Result<Self> {
+    pub fn of_persons(mut self, mut persons: Persons) -> Result<Self> {
         check_length("persons", self.n_rows(), persons.shares.len())?;
-        if self.multiplicities.is_some() || self.weights.is_some() {
+        if self.multiplicities.is_some() || self.has_weights() {
             return Err(Error::Unsupported(
                 "persons must be set before rows are merged or weighted, got merged or weighted rows"
                     .into(),
             ));
+        }
+        if let Some(own) = &mut self.weights {
+            persons.scale(&own.take_shares());
         }
         self.n_records = persons.len();
         self.persons = Some(persons);

@@ -28,6 +28,27 @@ pub(super) enum Scales {
     Blocks(BlockScales),
 }
 
+impl Scales {
+    /// The square of the least factor of each row, rounded down.
+    pub(super) fn squared(&self, n_rows: usize) -> Vec<f64> {
+        let square = |scale: f64| (scale * scale).next_down().max(0.0);
+        let mut squares = vec![1.0; n_rows];
+        match self {
+            Self::None => {}
+            Self::Rows(scales) => {
+                let pairs = squares.iter_mut().zip(scales).filter(|(_, s)| **s < 1.0);
+                pairs.for_each(|(w, s)| *w = square(*s));
+            }
+            Self::Blocks(blocks) => {
+                for (i, _, scale) in &blocks.scaled {
+                    squares[*i] = squares[*i].min(square(*scale));
+                }
+            }
+        }
+        squares
+    }
+}
+
 /// A block of a row, and the factor that brings it within its bound.
 pub(super) type Scaled = (usize, usize, f64);
 

@@ -27,6 +27,11 @@ impl Weights {
         }
     }
 
+    /// The weights, which from here on are among the shares of persons.
+    pub(super) fn take_shares(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.shares)
+    }
+
     /// Weights of some rows; the shares of persons are with the persons.
     pub(super) fn subset(&self, rows: &[usize]) -> Self {
         let shares = if self.shares.is_empty() {
@@ -50,14 +55,14 @@ impl Design<'_> {
     /// records were merged or rows have weights already.
     pub fn weighted(mut self, weights: &[f64], weighting: Weighting) -> Result<Self> {
         check_length("weights", self.n_rows(), weights.len())?;
-        if self.multiplicities.is_some() || self.weights.is_some() {
+        if self.multiplicities.is_some() || self.has_weights() {
             return Err(Error::Unsupported(
                 "weights must be set before rows are merged or weighted, got merged or weighted rows"
                     .into(),
             ));
         }
         let bound = weighting.bound;
-        let clips = self.bounds.on_violation == OnViolation::Clip;
+        let clips = self.bounds.on_violation.moves_targets();
         let share = |(row, &value): (usize, &f64)| {
             let is_weight = (0.0..f64::INFINITY).contains(&value);
             if !is_weight || (value > bound && !clips) {
@@ -66,11 +71,18 @@ impl Design<'_> {
             // A quotient of numbers in order is at most 1, however it is rounded.
             Ok(value.min(bound) / bound)
         };
-        let shares: Vec<f64> = weights
+        let mut shares: Vec<f64> = weights
             .iter()
             .enumerate()
             .map(share)
             .collect::<Result<_>>()?;
+        // Of rows beyond their bounds.
+        if let Some(own) = self.weights.take() {
+            own.shares
+                .iter()
+                .zip(&mut shares)
+                .for_each(|(own, share)| *share *= own);
+        }
         self.weights = Some(if let Some(persons) = &mut self.persons {
             persons.scale(&shares);
             Weights {
@@ -81,6 +93,11 @@ impl Design<'_> {
             Weights { bound, shares }
         });
         Ok(self)
+    }
+
+    /// Whether a caller has set weights.
+    pub(super) fn has_weights(&self) -> bool {
+        self.weights.is_some() && self.bounds.on_violation != OnViolation::Weight
     }
 
     /// The bound by which the weights were divided; `None` without weights.

@@ -31,7 +31,7 @@ impl<'a> Risk<'a> {
     pub(super) fn new(objective: &'a Objective<'a>, radius: Option<f64>) -> Result<Self> {
         let records = objective.records;
         let public = row_norm_bound(records.bounds().rows.norm(), records.intercept());
-        let longest = if public <= GREATEST_BOUND {
+        let longest = if public <= GREATEST_BOUND && !records.bounds().on_violation.keeps_rows() {
             public
         } else {
             longest_row(objective)?

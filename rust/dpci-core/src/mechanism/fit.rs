@@ -112,8 +112,11 @@ pub(super) fn check_strong_convexity(
     })
 }
 
-/// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm.
+/// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm; infinite for rows beyond their bounds.
 pub(crate) fn margin_radius(spec: &Spec, params: &impl Values) -> f64 {
+    if spec.choices().terms.has_far_rows() {
+        return f64::INFINITY;
+    }
     let rounding = 1.0 + (spec.n_params() as f64 + 8.0) * f64::EPSILON;
     spec.row_norm() * vector::norm(params.values()) * rounding
 }

@@ -75,6 +75,7 @@ pub fn release_functional_mechanism(
             rows: RowDomain::Ball(c.row_norm),
             targets: c.polynomial.targets(),
             intercept: c.intercept,
+            weighs_rows: false,
         },
     )?;
     let (dim, [square_unit, cross_unit]) = (spec.n_params(), spec.units());

@@ -134,6 +134,7 @@ pub fn release_moment_matrix(
             rows: c.rows.clone(),
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
+            weighs_rows: false,
         },
     )?;
     let matrix = noisy(

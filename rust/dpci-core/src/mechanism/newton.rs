@@ -195,6 +195,7 @@ pub(crate) fn check_newton_design(spec: &NewtonSpec, records: &dyn Records) -> R
             rows: c.rows.clone(),
             targets: c.loss.targets(),
             intercept: c.intercept,
+            weighs_rows: true,
         },
     )
 }
@@ -490,6 +491,11 @@ impl<G: Gate> Stages<'_, G> {
         let planned = self.spec.radius(round, longest)?;
         let counts = moved.counts(&planned.norms, loss, self.exec)?;
         let radius = self.release_quantile(&planned, counts)?.norm;
+        let longest = if records.bounds().on_violation.keeps_rows() {
+            f64::MAX
+        } else {
+            longest
+        };
         Ok((moved.within(radius, longest), radius))
     }
 

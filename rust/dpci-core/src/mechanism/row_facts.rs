@@ -1,5 +1,6 @@
 //! Facts that a calibration assumes about the rows, and the refusal of other rows.
 
+use crate::design::OnViolation;
 use crate::error::check_length;
 use crate::loss::Targets;
 use crate::privacy::Neighbors;
@@ -20,6 +21,7 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
             rows: choices.rows.clone(),
             targets: choices.loss.targets(),
             intercept: choices.intercept,
+            weighs_rows: false,
         },
     )
 }
@@ -31,6 +33,8 @@ pub(super) struct RowFacts {
     pub(super) rows: RowDomain,
     pub(super) targets: Targets,
     pub(super) intercept: Option<f64>,
+    /// Whether the mechanism itself weighs rows that are too long.
+    pub(super) weighs_rows: bool,
 }
 
 /// Refuses rows for which the assumptions do not hold.
@@ -47,6 +51,7 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             describe_bounds(&bounds.rows, records.intercept(), bounds.targets)
         )));
     }
+    check_far_rows(bounds.on_violation, facts)?;
     let n = terms.n_samples as f64;
     check_excess(n, terms.neighbors, records.n_records() as f64)?;
     let greatest = greatest_rows(n, terms.neighbors, terms.unit);
@@ -60,6 +65,23 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
         check_length("X", terms.n_samples, records.n_records())?;
     }
     Ok(())
+}
+
+/// Refuses rows that may lie beyond their bounds, unless the mechanism counts on their weights, or weighs them itself.
+fn check_far_rows(on_violation: OnViolation, facts: &RowFacts) -> Result<()> {
+    let far = facts.terms.has_far_rows();
+    let is_right = match on_violation {
+        OnViolation::Error | OnViolation::Clip => !far,
+        OnViolation::Weight => far,
+        OnViolation::Keep => facts.weighs_rows,
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "rows beyond their bounds must be treated as the mechanism expects, {}, got {on_violation:?}",
+        if far { "Weight" } else { "Error or Clip" }
+    )))
 }
 
 /// Refuses another unit of privacy than the calibration assumes, and weights with another bound.

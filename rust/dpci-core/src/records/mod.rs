@@ -17,11 +17,12 @@ mod sums;
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-use crate::design::{Design, RowBounds};
+use crate::design::{Design, OnViolation, RowBounds};
 use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::Doubled;
 use crate::loss::Loss;
+use crate::row_domain::row_norm_bound;
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -326,7 +327,9 @@ pub trait Records: Debug + Sync {
 
     /// R such that rows x far out weigh less: their weights w have `w‖x‖ ≤ R` and `w‖x‖² ≤ R²`. `None` where none does.
     fn weighed_to(&self) -> Option<f64> {
-        None
+        let bounds = self.bounds();
+        (bounds.on_violation == OnViolation::Weight)
+            .then(|| row_norm_bound(bounds.rows.norm(), self.intercept()))
     }
 
     /// The constant appended to each row.

@@ -138,7 +138,8 @@ impl Round<'_> {
             } => {
                 rounding.further.extend_from_slice(map);
                 rounding.limits = [f64::INFINITY; 2];
-                bounds.rows = RowDomain::Ball(bounds.rows.norm() * vector::norm(map));
+                bounds.rows =
+                    RowDomain::Ball((bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
                 Self::InParts {
                     records,
                     rounding,

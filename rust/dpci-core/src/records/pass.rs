@@ -87,9 +87,14 @@ impl Pass<'_> {
                 self.loss.name()
             )));
         }
-        let reach = row_norm_bound(self.design.bounds().rows.norm(), self.design.intercept())
-            * vector::norm_bound(params)
-            * (1.0 + (params.len() as f64 + 8.0) * f64::EPSILON);
+        let bounds = self.design.bounds();
+        let reach = if bounds.on_violation.keeps_rows() {
+            f64::INFINITY
+        } else {
+            row_norm_bound(bounds.rows.norm(), self.design.intercept())
+                * vector::norm_bound(params)
+                * (1.0 + (params.len() as f64 + 8.0) * f64::EPSILON)
+        };
         Ok([self.loss.sup_slope(reach), self.loss.sup_curvature(reach)])
     }
 

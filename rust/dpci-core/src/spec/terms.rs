@@ -39,6 +39,12 @@ impl Terms {
             .map_or(self.n_samples as f64, Weighting::divisor)
     }
 
+    /// Whether rows may lie beyond their bounds, and then weigh less.
+    #[must_use]
+    pub fn has_far_rows(&self) -> bool {
+        self.weighting.is_some_and(|weighting| weighting.far_rows)
+    }
+
     /// Bound on the weight of a record; `None`: each counts once.
     pub fn weight_bound(&self) -> Option<f64> {
         self.weighting.map(|weighting| weighting.bound)

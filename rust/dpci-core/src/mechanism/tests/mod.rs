@@ -2,6 +2,7 @@
 
 mod baselines;
 mod domain;
+mod far_rows;
 mod multinomial;
 mod newton;
 mod newton_pure;

@@ -38,6 +38,9 @@ pub(crate) const ROUNDING_ROOM: f64 = 1e-9;
 impl Domain {
     /// The bounds for validated scalars.
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
+        if c.terms.has_far_rows() {
+            check_far_rows(c)?;
+        }
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
         if let Some(declared) = c.loss.predictor_bound()
             && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
@@ -75,9 +78,13 @@ impl Domain {
         }
         let mut shift = bounds.objective_shift(slope_bound);
         if (bounds.neighbors, c.calibration) == (Neighbors::ReplaceOne, Calibration::Tight) {
-            let reach = greatest
-                .unwrap_or(f64::INFINITY)
-                .min(minimiser_reach(c, bounds));
+            let reach = if c.terms.has_far_rows() {
+                f64::INFINITY
+            } else {
+                greatest
+                    .unwrap_or(f64::INFINITY)
+                    .min(minimiser_reach(c, bounds))
+            };
             if reach.is_finite() {
                 shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, reach));
             }
@@ -145,6 +152,26 @@ fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
             greatest_predictor(bounds, (pull / c.l2_strength).sqrt())
         }
     }
+}
+
+/// Refuses choices whose bounds rest on how far the predictors of rows can be.
+fn check_far_rows(c: &Choices) -> Result<()> {
+    let refused = |rule: &str, got: String| {
+        Err(Error::Unsupported(format!(
+            "rows beyond their bounds can weigh less only {rule}, got {got} (clip rows in place of that)"
+        )))
+    };
+    if let Some(radius) = c.radius {
+        return refused("without a radius", format!("radius={radius}"));
+    }
+    if c.loss.kinked() {
+        let name = c.loss.name();
+        return refused(
+            "where the loss has a second derivative",
+            format!("the {name} loss"),
+        );
+    }
+    Ok(())
 }
 
 /// Addend of λ from a declared `l'' ≥ m`: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
