@@ -230,7 +230,7 @@ fn rows_must_be_treated_as_the_mechanism_expects() {
     };
     let refused = Spec::new(kinked).unwrap_err().to_string();
     assert!(
-        refused.contains("second derivative, got the hinge loss"),
+        refused.contains("does not support the hinge loss"),
         "{refused}"
     );
 }

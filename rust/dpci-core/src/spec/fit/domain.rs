@@ -38,8 +38,13 @@ pub(crate) const ROUNDING_ROOM: f64 = 1e-9;
 impl Domain {
     /// The bounds for validated scalars.
     pub(super) fn new(c: &Choices, bounds: &DataBounds) -> Result<Self> {
-        if c.terms.has_far_rows() {
-            check_far_rows(c)?;
+        if c.terms.has_far_rows()
+            && let Some(radius) = c.radius
+        {
+            return Err(Error::Unsupported(format!(
+                "rows beyond their bounds can weigh less only without a radius, which bounds no predictor of theirs, got \
+                radius={radius}"
+            )));
         }
         let greatest = c.radius.map(|w| greatest_predictor(bounds, w));
         if let Some(declared) = c.loss.predictor_bound()
@@ -152,26 +157,6 @@ fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
             greatest_predictor(bounds, (pull / c.l2_strength).sqrt())
         }
     }
-}
-
-/// Refuses choices whose bounds rest on how far the predictors of rows can be.
-fn check_far_rows(c: &Choices) -> Result<()> {
-    let refused = |rule: &str, got: String| {
-        Err(Error::Unsupported(format!(
-            "rows beyond their bounds can weigh less only {rule}, got {got} (clip rows in place of that)"
-        )))
-    };
-    if let Some(radius) = c.radius {
-        return refused("without a radius", format!("radius={radius}"));
-    }
-    if c.loss.kinked() {
-        let name = c.loss.name();
-        return refused(
-            "where the loss has a second derivative",
-            format!("the {name} loss"),
-        );
-    }
-    Ok(())
 }
 
 /// Addend of λ from a declared `l'' ≥ m`: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
