@@ -62,7 +62,8 @@ def parameters(spec: _core.Spec, rows: _F64, seeds: range, **columns: Any) -> _F
     """Return the released parameter of every seed."""
     y = np.ones(len(rows))
     fits = (
-        _core.release(spec, _core.Records(rows, y, **columns), clip=False, n_threads=1, seed=seed) for seed in seeds
+        _core.release(spec, _core.Records(rows, y, **columns), on_violation="error", n_threads=1, seed=seed)
+        for seed in seeds
     )
     return np.array([fit["params"][0] for fit in fits])
 

@@ -113,7 +113,9 @@ class Case:
         """Scales of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
         scales = []
         for side in self.sides:
-            found = _core.release(self.spec, _core.Records(*side, **self.owned(side)), clip=False, n_threads=1, seed=0)
+            found = _core.release(
+                self.spec, _core.Records(*side, **self.owned(side)), on_violation="error", n_threads=1, seed=0
+            )
             if self.residuals:
                 assert not found["residuals"][0][0].any()
             scales.append([step.scale for step in found["steps"]])

@@ -107,7 +107,8 @@ class Case:
         y = np.append(np.ones(self.n_others), np.full(copies, 2.0))
         ids = np.append(np.arange(self.n_others), np.full(copies, self.n_others)) if self.unit == "person" else None
         fits = (
-            _core.release(spec, _core.Records(X, y, persons=ids), clip=False, n_threads=1, seed=seed) for seed in seeds
+            _core.release(spec, _core.Records(X, y, persons=ids), on_violation="error", n_threads=1, seed=seed)
+            for seed in seeds
         )
         return np.array([fit["params"] for fit in fits])
 

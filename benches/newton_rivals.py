@@ -19,7 +19,7 @@ from _timing import commit
 
 SLOPE, CONSTANT = 2.0, 0.5
 HEADER = (
-    "ε,records,repro samples: covered,length,Wang et al.: covered,length,dpci: covered,length,given,without privacy: length"
+    "ε,records,repro samples: covered,length,Wang et al.: covered,length,dpci: covered,length,given,no privacy: length"
 )
 # ε, records: coverage and median length of repro samples, then of Wang, Kifer and Lee.
 PUBLISHED = {
@@ -87,11 +87,12 @@ def main() -> None:
     runs = options.parse_args().runs
     warnings.simplefilter("ignore")
     print("# The design of Awan and Wang")
-    print(f"\n`python benches/newton_rivals.py --runs {runs}`, commit {commit()}, {dt.date.today()}, seeds from 50,000.\n")
+    today = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
+    print(f"\n`benches/newton_rivals.py --runs {runs}`, commit {commit()}, {today}, seeds from 50,000.\n")
     print(
-        "Coverage and median length of 95% intervals of a slope of 2, one column whose range is public, pure DP. Published\n"
-        "cells are 1,000 intervals each. `given`: the share of fits with an interval; coverage and length are of these.\n"
-        "Repro samples are to cover at least .95, whatever the sample; intervals here .95 on average.\n"
+        "Coverage and median length of 95% intervals of a slope of 2, one column whose range is public, pure DP. "
+        "Published cells are 1,000 intervals each. `given`: the share of fits with an interval; coverage and length "
+        "are of these. Repro samples are to cover at least .95, whatever the sample; intervals here .95 on average.\n"
     )
     for line in markdown(HEADER.split(","), (row(cell, runs) for cell in PUBLISHED)):
         print(line, flush=True)

@@ -43,7 +43,9 @@ class PersonCase(Case):
         found: list[list[Array]] = [[] for _ in range(1 + self.residuals)]
         keywords = self.owned(side)
         for run in range(seed * n_runs, (seed + 1) * n_runs):
-            one = _core.release(self.spec, _core.Records(*side, **keywords), clip=False, n_threads=1, seed=run)
+            one = _core.release(
+                self.spec, _core.Records(*side, **keywords), on_violation="error", n_threads=1, seed=run
+            )
             matrices = [one["matrix"], *(moments for _, moments in one["residuals"])]
             for into, matrix in zip(found, matrices, strict=True):
                 into.append(matrix)

@@ -44,7 +44,9 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         x = rows_of(1.0, copies)
         columns = {"persons": persons_of(own)[: len(x)]} if own < N_ROWS else {}
         runs = (
-            _core.release(spec, _core.Records(x, np.ones(len(x)), **columns), clip=False, n_threads=1, seed=seed)
+            _core.release(
+                spec, _core.Records(x, np.ones(len(x)), **columns), on_violation="error", n_threads=1, seed=seed
+            )
             for seed in seeds
         )
         outputs = np.array([[run["params"][0], *_derivatives(run)] for run in runs])

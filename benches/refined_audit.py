@@ -76,7 +76,7 @@ class GradientCase(Case):
         scales = []
         for side in self.sides:
             for seed in range(50):
-                found = _core.release(self.spec, _core.Records(*side), clip=False, n_threads=1, seed=seed)
+                found = _core.release(self.spec, _core.Records(*side), on_violation="error", n_threads=1, seed=seed)
                 point, _, _, cap, _ = found["refined"][0]
                 assert not point.any()
                 scales.append([step.scale for step in found["steps"]])
@@ -101,7 +101,7 @@ class GradientCase(Case):
         at = np.tril_indices(4)
         full[:, at[0], at[1]] = full[:, at[1], at[0]] = out[:, :10]
         levels, gradients = np.ascontiguousarray(out[:, 13 : 13 + _core.LEVELS]), out[:, 13 + _core.LEVELS :]
-        step = _core.release(self.spec, _core.Records(*side), clip=False, n_threads=1, seed=0)["steps"][1]
+        step = _core.release(self.spec, _core.Records(*side), on_violation="error", n_threads=1, seed=0)["steps"][1]
         caps = BOUND * np.array([_core.level_cap(h, noise=step.noise, scale=step.scale)[0] for h in levels])
         return [full, levels, gradients / caps[:, None], caps]
 

@@ -19,7 +19,7 @@ def outputs(mechanism: str, where: int | None, seeds: range, *, moved: bool) -> 
     xs = [rows_of(1.0, 1 if where == stratum else 0) for stratum in range(2)]
     ys = [np.ones(len(x)) for x in xs]
     fits = (
-        _core.fit_many([chosen] * 2, list(map(_core.Records, xs, ys)), clip=False, n_threads=1, seed=seed)
+        _core.fit_many([chosen] * 2, list(map(_core.Records, xs, ys)), on_violation="error", n_threads=1, seed=seed)
         for seed in seeds
     )
     found = np.array([[fit["params"][0] for fit in pair] for pair in fits])

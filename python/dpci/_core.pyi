@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting import costs
+from dpci.data.arrays import Treatment
 from dpci.data.coded import CodedRows
 from dpci.data.parts import DescribedParts
 from dpci.losses import Custom
@@ -148,10 +149,11 @@ class Terms:
         persons: bool = False,
         max_rows: int | None = None,
         weights: tuple[float, float | None] | None = None,
+        far_rows: bool = False,
     ) -> Terms:
         """n_samples is the public n (n_public under add_remove), of persons where they are the records.
 
-        weights: bound, and what divides weighted sums; None: n_samples.
+        weights: bound, and what divides weighted sums; None: n_samples. far_rows: rows beyond their bounds weigh less.
         """
 
 @final
@@ -248,7 +250,7 @@ class Records:
         loss: Loss,
         row_norm: RowDomain | float,
         intercept: float | None,
-        clip: bool,
+        on_violation: Treatment,
         n_threads: int | None,
         weight_bound: float | None = None,
     ) -> None:
@@ -380,7 +382,7 @@ def part_sums(
     loss: Loss,
     row_norm: RowDomain | float,
     intercept: float | None,
-    clip: bool,
+    on_violation: Treatment,
     n_threads: int | None,
     tags: NDArray[np.uint64] | None = None,
     max_rows: int | None = None,
@@ -396,7 +398,7 @@ def fit_many(
     specs: Sequence[Spec],
     groups: Sequence[Records],
     *,
-    clip: bool,
+    on_violation: Treatment,
     n_threads: int | None,
     seed: int | None,
 ) -> list[FitDict]:
@@ -528,7 +530,12 @@ def hessian_and_gradient_cov(
     n_threads: int | None,
 ) -> tuple[_F64, _F64]: ...
 def checked_rows(
-    records: Records, *, row_norm: RowDomain | float, clip: bool, intercept: float | None, n_threads: int | None
+    records: Records,
+    *,
+    row_norm: RowDomain | float,
+    on_violation: Treatment,
+    intercept: float | None,
+    n_threads: int | None,
 ) -> _F64:
     """(n, k): the rows as a fit uses them. y of -1 and 1."""
 
@@ -850,7 +857,7 @@ class RecordBounds:
         delta: float,
         row_norm: RowDomain | float,
         intercept: float | None,
-        clip: bool,
+        on_violation: Treatment,
         derivatives: tuple[_F64, float, _F64, float] | None,
         failure_probability: float,
         simultaneous: bool,
@@ -876,7 +883,7 @@ class Study:
         specs: list[Spec | NewtonSpec],
         records: Records,
         *,
-        clip: bool,
+        on_violation: Treatment,
         n_threads: int | None,
     ) -> Study:
         """Merges duplicate records and solves on the full data; specs share what rows and weights are checked by."""
@@ -921,7 +928,7 @@ class Utility:
         spec: Spec,
         records: Records,
         *,
-        clip: bool,
+        on_violation: Treatment,
         n_threads: int | None,
     ) -> Utility: ...
     @staticmethod
@@ -960,7 +967,7 @@ def release(
     spec: _Kind[_Values_co],
     records: Records | DescribedParts,
     *,
-    clip: bool,
+    on_violation: Treatment,
     n_threads: int | None,
     seed: int | None,
     progress: Callable[[int], object] | None = None,
@@ -1039,7 +1046,7 @@ def candidate_losses(
     loss: Loss,
     records: Records,
     *,
-    clip: bool,
+    on_violation: Treatment,
     n_runs: int,
     seed: int,
     n_threads: int | None,

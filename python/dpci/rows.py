@@ -13,10 +13,12 @@ from dpci.base.codec import Form, has_fields
 from dpci.base.validation import broken, check_count, check_positive
 from dpci.errors import InvalidInput
 
-__all__ = ["Ball", "Blocks", "Clipped"]
+__all__ = ["Ball", "Blocks", "Clipped", "Weighted"]
 
 CLIP: Literal["clip"] = "clip"
 """Word for rows that are moved to their bounds."""
+WEIGHT: Literal["weight"] = "weight"
+"""Word for rows that stay as they are beyond their bounds, and weigh less."""
 Group: TypeAlias = tuple[Iterable[int], float]
 """Columns of the rows, counted from 0, and the bound on the sum of their absolute values."""
 
@@ -197,7 +199,33 @@ class Clipped:
             object.__setattr__(self, "within", _domain("within", self.within))
 
 
-RowsLike: TypeAlias = float | Ball | Blocks | Clipped | Literal["clip"]
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """Rows that stay as they are beyond their bounds and weigh less; ``rows="weight"`` is short for ``Weighted()``.
+
+    A row that is q times as long as its bound weighs 1/q², or with Newton steps what these make of it
+    (docs/weights.md, "Rows beyond their bounds"). Targets and weights beyond their bounds are moved to them.
+
+    Parameters
+    ----------
+    within : float, Ball or Blocks, optional
+        The bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.rows.Weighted(2.0)
+    Weighted(within=Ball(norm=2.0))
+    """
+
+    within: RowDomain | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.within is not None:
+            object.__setattr__(self, "within", _domain("within", self.within))
+
+
+RowsLike: TypeAlias = float | Ball | Blocks | Clipped | Weighted | Literal["clip", "weight"]
 """Bounds of rows as a caller gives them: a number is that of their norm."""
 
 
@@ -210,18 +238,18 @@ class Bounded(NamedTuple):
 
     domain: RowDomain | None
     """None: norm 1, or the domain of the schema."""
-    on_violation: Literal["error", "clip"]
+    on_violation: Literal["error", "clip", "weight"]
 
 
 def read_rows(rows: object) -> Bounded:
     """Return the two choices that ``rows`` of a caller makes."""
     if isinstance(rows, str):
-        if rows != CLIP:
-            raise broken("rows", f"a number, {CLIP!r} or an object of dpci.rows", rows)
-        return Bounded(None, CLIP)
-    if isinstance(rows, Clipped):
+        if rows not in {CLIP, WEIGHT}:
+            raise broken("rows", f"a number, {CLIP!r}, {WEIGHT!r} or an object of dpci.rows", rows)
+        return Bounded(None, CLIP if rows == CLIP else WEIGHT)
+    if isinstance(rows, Clipped | Weighted):
         assert not isinstance(rows.within, int | float)  # noqa: S101  # for the type checker
-        return Bounded(rows.within, CLIP)
+        return Bounded(rows.within, CLIP if isinstance(rows, Clipped) else WEIGHT)
     return Bounded(None if rows is None else _domain("rows", rows), "error")
 
 
@@ -230,6 +258,8 @@ def read_ball(rows: object) -> Bounded:
     found = read_rows(rows)
     if isinstance(found.domain, Blocks):
         raise broken("rows", "a bound on the norm for this function, which takes no blocks", found.domain)
+    if found.on_violation == WEIGHT:
+        raise broken("rows", f"a bound on the norm, {CLIP!r} or dpci.rows.Clipped for this function", rows)
     return found
 
 

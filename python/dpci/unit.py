@@ -121,6 +121,8 @@ class Weights:
     values: Any = field(default=None, repr=False, compare=False)
     bound: float = field(kw_only=True)
     total: float | None = field(default=None, kw_only=True)
+    far_rows: bool = field(default=False, kw_only=True, repr=False)
+    """Whether rows beyond their bounds weigh less, as ``rows`` or a column of the schema asks; not for callers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", check_positive("bound", self.bound))
@@ -129,7 +131,8 @@ class Weights:
 
     def __str__(self) -> str:
         total = "" if self.total is None else f", sums divided by {self.total:g}"
-        return f"from 0 to {self.bound:g}{total}"
+        far = ", less of rows beyond their bounds" if self.far_rows else ""
+        return f"from 0 to {self.bound:g}{total}{far}"
 
     @property
     def public(self) -> "Weights":
@@ -145,8 +148,9 @@ class Weights:
         return self.divisor(n_samples) / n_samples
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return bound and total as JSON holds them."""
-        return {"bound": self.bound, "total": self.total}
+        """Return bound and total as JSON holds them, and whether rows beyond their bounds weigh less."""
+        far = {"far_rows": True} if self.far_rows else {}
+        return {"bound": self.bound, "total": self.total, **far}
 
     @classmethod
     def from_dict(cls, value: Any) -> "Weights":  # noqa: ANN401  # a file can hold anything
@@ -157,9 +161,13 @@ class Weights:
         InvalidInput
             For anything else.
         """
-        if not isinstance(value, dict) or set(value) != {"bound", "total"}:
+        if (
+            not isinstance(value, dict)
+            or {*value} - {"far_rows"} != {"bound", "total"}
+            or value.get("far_rows", True) is not True
+        ):
             raise InvalidInput(f"weights must have the fields 'bound' and 'total' and no other, got weights={value!r}")
-        return cls(bound=value["bound"], total=value["total"])
+        return cls(bound=value["bound"], total=value["total"], far_rows="far_rows" in value)
 
 
 PersonsLike: TypeAlias = ArrayLike | str | Persons
@@ -268,4 +276,5 @@ def core_terms(
         persons=unit is not None,
         max_rows=None if unit is None else unit.max_rows,
         weights=None if weights is None else (weights.bound, weights.total),
+        far_rows=weights is not None and weights.far_rows,
     )

@@ -127,7 +127,7 @@ def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
         budget=core_budget(budget),
         neighbors="replace_one",
     )
-    found = _core.release(spec, _core.Records(X, 2.0 * Y - 1.0), clip=True, n_threads=1, seed=3)
+    found = _core.release(spec, _core.Records(X, 2.0 * Y - 1.0), on_violation="clip", n_threads=1, seed=3)
     (sealed,) = found["seals"]
     assert on_lattice(found["counts"], sealed.lattice)
     assert sealed.lattice <= 1.0

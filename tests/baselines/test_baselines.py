@@ -267,7 +267,7 @@ def test_rows_of_another_specification_are_refused(change):
         **choices,
     )
     with pytest.raises(InvalidInput, match="must have length"):
-        _core.release(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(X, Y), on_violation="error", n_threads=1, seed=1)
 
 
 def test_the_hinge_without_privacy():

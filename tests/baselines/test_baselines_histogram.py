@@ -88,7 +88,7 @@ def release(notion="pure", neighbors="replace_one", seed=2, x=X):
         neighbors=neighbors,
     )
     assert spec.n_cells == 5 * LEVELS
-    return _core.release(spec, _core.Records(x, Y), clip=True, n_threads=1, seed=seed)
+    return _core.release(spec, _core.Records(x, Y), on_violation="clip", n_threads=1, seed=seed)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

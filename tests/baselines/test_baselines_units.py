@@ -187,7 +187,8 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
                 given["weights"] = np.concatenate([weights, np.full(5, 1.3)])
             x = np.concatenate([cells, [0.0, 1.0, 2.0, 1.0, 1.0]])[:, None]
             y = np.full(len(x), 0.5)
-            counts.append(_core.release(spec, _core.Records(x, y, **given), clip=True, n_threads=1, seed=1)["counts"])
+            found = _core.release(spec, _core.Records(x, y, **given), on_violation="clip", n_threads=1, seed=1)
+            counts.append(found["counts"])
         moved = np.abs(counts[0] - counts[1])
         assert moved.sum() <= 2.0 + 1e-6
         assert np.linalg.norm(moved) <= np.sqrt(2.0) + 1e-6
@@ -203,10 +204,10 @@ def test_rows_and_choices_of_another_unit_are_refused():
     )  # fmt: skip
     x, y = np.ones((4, 1)), np.zeros(4)
     with pytest.raises(dpci.InvalidInput, match="unit of privacy of the mechanism, a person, got a row"):
-        _core.release(spec, _core.Records(x, y), clip=True, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(x, y), on_violation="clip", n_threads=1, seed=1)
     spec = functional_spec(1, "squared", {"weight_bound": 1.0, "weight_total": 4.0}, dpci.PureDP(1.0))
     with pytest.raises(dpci.InvalidInput, match="must have the weights of the mechanism"):
-        _core.release(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(x, y), on_violation="error", n_threads=1, seed=1)
 
 
 def test_records_and_ledgers_say_whom_they_protect():

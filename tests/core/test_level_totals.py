@@ -116,7 +116,7 @@ def test_entries_have_the_noise_of_their_part():
     records = _core.Records(np.ascontiguousarray(x[:, :6]), y)
     errors = []
     for seed in range(1500):
-        fit = _core.release(own, records, clip=False, n_threads=1, seed=seed)
+        fit = _core.release(own, records, on_violation="error", n_threads=1, seed=seed)
         step = fit["steps"][1]
         p = special.expit(x @ fit["params"])
         exact = (x * (p * (1 - p))[:, None]).T @ x / size + np.eye(7)
@@ -146,7 +146,7 @@ def test_releases_stay_below_their_claim_and_half_the_noise_does_not():
         x = np.zeros((N, 1))
         x[0] = end
         records = _core.Records(x, y)
-        fits = [_core.release(own, records, clip=False, n_threads=1, seed=seed) for seed in range(n_runs)]
+        fits = [_core.release(own, records, on_violation="error", n_threads=1, seed=seed) for seed in range(n_runs)]
         # The constant's entry, the number's, and the one that they share; with so great a ridge curvatures are 1/4.
         entries = [(h[1, 1] - 100.0, h[0, 0] - 100.0, h[0, 1]) for h in (fit["hessian"] for fit in fits)]
         found.append(np.array(entries) @ to_cells.T)

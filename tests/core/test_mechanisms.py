@@ -132,7 +132,7 @@ def test_a_seeded_fit_is_the_first_release_of_its_seed(rows):
     """So what is checked here for many releases holds for fits."""
     for seed in range(20):
         spec, params, hessian, cov = releases(rows, n_runs=1, seed=seed)
-        fit = _core.release(spec, _core.Records(*rows), clip=False, n_threads=1, seed=seed)
+        fit = _core.release(spec, _core.Records(*rows), on_violation="error", n_threads=1, seed=seed)
         np.testing.assert_array_equal(fit["params"], params[0])
         np.testing.assert_allclose(fit["hessian"], floored(hessian[0] + 0.3 * np.eye(DIM), 0.3), rtol=1e-9, atol=1e-12)
         expected = floored(cov[0] - 0.09 * np.outer(params[0], params[0]), 0.0)
@@ -330,7 +330,7 @@ def test_moments_are_calibrated_by_the_formulas(budget, loss, moments, relation,
 def test_curvature_out_of_reach_is_not_released(rows):
     """Where no margin can reach the bent part of the Huber hinge, the Hessian is known and costs no noise."""
     spec = make_spec(loss=HuberHinge(h=0.1), mechanism="output", budget=dpci.PureDP(1e4), l2_strength=2.0)
-    fit = _core.release(spec, _core.Records(*rows), clip=False, n_threads=1, seed=1)
+    fit = _core.release(spec, _core.Records(*rows), on_violation="error", n_threads=1, seed=1)
     assert np.linalg.norm(fit["params"]) < 0.9
     np.testing.assert_array_equal(fit["hessian"], 2.0 * np.eye(DIM))
     assert fit["steps"][1].hessian_scale is None

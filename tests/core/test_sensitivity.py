@@ -222,7 +222,7 @@ def test_moments_are_bounded_at_the_released_params(name, relation, kind):
     sizes = []
     for l2_strength in (0.05, 5.0):
         spec = make_spec(loss, relation, l2_strength=l2_strength, **MOMENTS[kind])
-        fit = _core.release(spec, _core.Records(data.x, data.y), clip=False, n_threads=1, seed=22)
+        fit = _core.release(spec, _core.Records(data.x, data.y), on_violation="error", n_threads=1, seed=22)
         params, steps = fit["params"], fit["steps"][1:]
         sizes.append(np.linalg.norm(params))
         for index in range(len(shares_of_moments(kind, steps, loss, params, data, data))):
@@ -241,7 +241,7 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
     fit = _core.release(
         make_spec(loss, "replace_one", dim=1, **MOMENTS[kind]),
         _core.Records(data.x, data.y),
-        clip=False,
+        on_violation="error",
         n_threads=1,
         seed=3,
     )

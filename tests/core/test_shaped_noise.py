@@ -199,17 +199,17 @@ def test_rows_are_checked_or_clipped_block_by_block():
     spec = make_spec(BLOCKS, "replace_one")
     x = extreme_rows(np.random.default_rng(19), N)
     y = np.ones(N)
-    _core.release(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
+    _core.release(spec, _core.Records(x, y), on_violation="error", n_threads=1, seed=1)
     bad = x.copy()
     bad[3] *= 1.5
     with pytest.raises(RowNormViolation, match=r"every row of X, the absolute values .* the block"):
-        _core.release(spec, _core.Records(bad, y), clip=False, n_threads=1, seed=1)
-    _core.release(spec, _core.Records(bad, y), clip=True, n_threads=1, seed=1)
-    kept = _core.checked_rows(_core.Records(bad, y), row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)
+        _core.release(spec, _core.Records(bad, y), on_violation="error", n_threads=1, seed=1)
+    _core.release(spec, _core.Records(bad, y), on_violation="clip", n_threads=1, seed=1)
+    kept = _core.checked_rows(_core.Records(bad, y), row_norm=BLOCKS, on_violation="clip", intercept=None, n_threads=1)
     assert max(gauge(BLOCKS, row) for row in kept) <= 1.0
     np.testing.assert_allclose(kept[:3], x[:3], rtol=1e-12)
     with pytest.raises(ValueError, match="each row of X must have length"):
-        _core.release(spec, _core.Records(np.ascontiguousarray(x[:, :4]), y), clip=True, n_threads=1, seed=1)
+        _core.release(spec, _core.Records(np.ascontiguousarray(x[:, :4]), y), on_violation="clip", n_threads=1, seed=1)
 
 
 def test_noise_in_the_shape_of_rows_is_refused_where_it_is_not_proved():

@@ -181,7 +181,7 @@ def test_the_order_of_parts_and_nothing_else_decides_the_bits():
 
 def test_work_and_sums_are_picklable():
     rules = PartRules(
-        loss=dpci.losses.Logistic(), classes=(0, 1), rows=Ball(1.0), intercept=1.0, clip=False, n_threads=None
+        loss=dpci.losses.Logistic(), classes=(0, 1), rows=Ball(1.0), intercept=1.0, treatment="error", n_threads=None
     )
     point, key = np.linspace(-0.3, 0.4, D + 1), bytes(range(32))
     whole = None

@@ -141,7 +141,7 @@ def test_minimisers_of_rows_that_change():
 
 def test_every_fit_has_a_key_of_its_own():
     rules = PartRules(
-        loss=dpci.losses.Logistic(), classes=(0, 1), rows=Ball(1.0), intercept=1.0, clip=False, n_threads=None
+        loss=dpci.losses.Logistic(), classes=(0, 1), rows=Ball(1.0), intercept=1.0, treatment="error", n_threads=None
     )
     fingerprints = set()
     for _ in range(5):
@@ -195,7 +195,7 @@ class Watched:
             curvature_bound=0.25,
             target_bounds=(-1.0, 1.0),
         )
-        rules = PartRules(loss=loss, classes=None, rows=Ball(1.0), intercept=1.0, clip=False, n_threads=None)
+        rules = PartRules(loss=loss, classes=None, rows=Ball(1.0), intercept=1.0, treatment="error", n_threads=None)
         self.work = SumOver(_core.Request("risk", np.zeros(D + 1), bytes(32)), rules)
 
     def _slope(self, u, y):

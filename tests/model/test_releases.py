@@ -57,7 +57,7 @@ def test_projections(rows, budget, projection):
         keywords = {"budget": budget, "mechanism": "output", "projection": projection, "l2_strength": l2_strength}
         spec = make_spec(**keywords)
         params, hessian, cov = raw_release(spec, rows, seed)
-        fit = _core.release(spec, _core.Records(*rows), clip=False, n_threads=1, seed=seed)
+        fit = _core.release(spec, _core.Records(*rows), on_violation="error", n_threads=1, seed=seed)
         assert fit["projection"] == projection
         believed = l2_strength + (fit["noise_spectral_radius"] if projection == "cautious" else 0.0)
         values, vectors = np.linalg.eigh(hessian + l2_strength * np.eye(DIM))
@@ -74,7 +74,9 @@ def test_projections(rows, budget, projection):
 
 def test_paper_projects_both_matrices_at_the_regulariser(rows):
     for seed in range(20):
-        fit = _core.release(make_spec(calibration="paper"), _core.Records(*rows), clip=False, n_threads=1, seed=seed)
+        fit = _core.release(
+            make_spec(calibration="paper"), _core.Records(*rows), on_violation="error", n_threads=1, seed=seed
+        )
         for name in ("hessian", "gradient_cov"):
             assert np.linalg.eigvalsh(fit[name]).min() >= 0.3 - 1e-12 * np.abs(fit[name]).max()
 
@@ -140,7 +142,7 @@ def test_add_remove_does_not_reveal_the_number_of_rows(rows, mechanism, moments)
     longer = np.vstack([X, np.zeros((17, DIM))]), np.append(y, np.ones(17))
     spec = make_spec(29, neighbors=dpci.AddRemove(40), mechanism=mechanism, moments=moments)
     first, second = (
-        _core.release(spec, _core.Records(*data), clip=False, n_threads=1, seed=1) for data in (rows, longer)
+        _core.release(spec, _core.Records(*data), on_violation="error", n_threads=1, seed=1) for data in (rows, longer)
     )
     assert first.keys() == second.keys()
     first["seals"], second["seals"] = (seals_from(fit["seals"]) for fit in (first, second))

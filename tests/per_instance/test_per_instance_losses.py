@@ -128,7 +128,7 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
         delta=1e-6,
         row_norm=1.0,
         intercept=None,
-        clip=False,
+        on_violation="error",
         derivatives=(np.zeros(dim), 1.0, np.ascontiguousarray(noisy), np.sqrt(2.0) * std_dev),
         **claim,
     )

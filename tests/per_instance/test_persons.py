@@ -173,7 +173,7 @@ def core_bounds(made, **unit):
         delta=record.budget.delta,
         row_norm=1.0,
         intercept=None,
-        clip=False,
+        on_violation="error",
         derivatives=(made.gradient, made.gradient_std_dev, made.hessian, np.sqrt(2) * made.hessian_std_dev),
         failure_probability=made.failure_probability,
         simultaneous=made.simultaneous,

@@ -24,7 +24,7 @@ def sensitivity(d, **keywords):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (N, d)) / np.sqrt(d)
     made = spec(d, **keywords)
-    found = _core.release(made, _core.Records(X, np.zeros(N)), clip=False, n_threads=1, seed=1)
+    found = _core.release(made, _core.Records(X, np.zeros(N)), on_violation="error", n_threads=1, seed=1)
     return made, found["steps"][0].sensitivity
 
 

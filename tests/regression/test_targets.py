@@ -89,7 +89,9 @@ def test_no_pair_of_records_exceeds_the_sensitivity_and_corners_attain_that_of_o
         n_samples=30, n_columns=1 + m, further_targets=m - 1, target_bound=bounds[-1], residuals=[], residual_share=0.1,
         row_norm=_core.RowDomain.blocks([1.0] * (1 + m), [*range(1 + m)]), budget=budget, neighbors=neighbors,
     )  # fmt: skip
-    found = _core.release(spec, _core.Records(np.zeros((30, 1 + m)), np.zeros(30)), clip=False, n_threads=1, seed=1)
+    found = _core.release(
+        spec, _core.Records(np.zeros((30, 1 + m)), np.zeros(30)), on_violation="error", n_threads=1, seed=1
+    )
     sensitivity = found["steps"][0].sensitivity
     norm = "fro" if notion == "zcdp" else "nuc"
     # Every corner of the domain, 0 and ±1 in each column.

@@ -516,7 +516,7 @@ def test_rows_of_other_bounds_are_refused():
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     wide, narrow = (Settings.checked(**settings, rows=norm, intercept=False).spec(50, 2) for norm in (1.0, 0.01))
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
-        _core.Study([wide, narrow], _core.Records(X, y), clip=False, n_threads=1)
+        _core.Study([wide, narrow], _core.Records(X, y), on_violation="error", n_threads=1)
 
 
 def test_rows_that_are_clipped_hard_keep_their_part_in_the_moments():

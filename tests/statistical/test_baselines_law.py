@@ -81,7 +81,9 @@ def test_counts_of_empty_cells_have_the_noise_of_full_ones(accept):
         neighbors="replace_one",
     )
     x = np.tile(np.linspace(-1.0, 1.0, 2000)[:1000, None], (3, 1))  # three records in each cell of the first half
-    counts = _core.release(spec, _core.Records(x, np.zeros(3000)), clip=True, n_threads=1, seed=None)["counts"]
+    counts = _core.release(spec, _core.Records(x, np.zeros(3000)), on_violation="clip", n_threads=1, seed=None)[
+        "counts"
+    ]
     law = stats.laplace(scale=2.0 / 0.5)
     accept(stats.kstest(counts[:1000] - 3.0, law.cdf).pvalue)
     accept(stats.kstest(counts[1000:], law.cdf).pvalue)

@@ -53,7 +53,9 @@ def runs(request):
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"
     )
-    released = [_core.release(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=seed) for seed in range(N_RUNS)]
+    released = [
+        _core.release(spec, _core.Records(X, Y), on_violation="error", n_threads=1, seed=seed) for seed in range(N_RUNS)
+    ]
     params, gradient, hessian = (
         np.array([run[name] for run in released]) for name in ("params", "gradient", "hessian")
     )
@@ -114,7 +116,7 @@ def bounds(runs, run, records, targets, *, dependent, simultaneous):
         delta=0.9,  # of the extra releases, which are not looked at here
         row_norm=1.0,
         intercept=None,
-        clip=False,
+        on_violation="error",
         derivatives=derivatives,
         failure_probability=PHI,
         simultaneous=simultaneous,

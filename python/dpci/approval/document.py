@@ -321,7 +321,11 @@ def _assumptions(found: Statement, paid: Words) -> Section:
         prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
     absent: Words = ("assumed absent: ", joined(found.absent, "; "))
     if found.clips or found.table is not None:
-        ruled = "are moved or replaced by public rules" if found.table is not None else "beyond the bounds are moved"
+        ruled = (
+            "are moved or replaced by public rules"
+            if found.table is not None
+            else "beyond the bounds are moved or weigh less"
+        )
         absent = (absent, f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")')
     further = (
         fact

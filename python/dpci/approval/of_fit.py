@@ -8,6 +8,7 @@ from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement
+from dpci.data.arrays import OnViolation
 from dpci.inference.methods import FitInference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
@@ -101,7 +102,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         intervals=None if refusal is not None else _intervals(record),
         moved=(
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
-            *what_moves(record.table, clips=record.on_violation == "clip", ridge=record.l2_strength > 0.0),
+            *what_moves(record.table, record.on_violation, ridge=record.l2_strength > 0.0),
         ),
         findings=(noise_of_fits([record]), lattice_of_fits([record])),
     )
@@ -217,13 +218,15 @@ def counts_text(persons: Persons | None, weights: Weights | None) -> list[str]:
     ]
 
 
-def what_moves(table: Schema | None, *, clips: bool, ridge: bool) -> Iterator[str]:
+def what_moves(table: Schema | None, on_violation: OnViolation | None, *, ridge: bool) -> Iterator[str]:
     """Yield what shifts estimates, besides noise."""
     if ridge:
         yield RIDGE
     numeric = [] if table is None else [part for part in table.columns if isinstance(part, NumericColumn)]
-    if clips or any(column.outside == "clip" for column in numeric):
+    if on_violation == "clip" or any(column.outside == "clip" for column in numeric):
         yield "moving values to their bounds"
+    if on_violation == "weight":
+        yield "less weight of records beyond their bounds"
     if any(column.missing != "error" for column in numeric):
         yield "public numbers in the place of missing values"
 

@@ -152,8 +152,8 @@ class Statement:
 
     @property
     def clips(self) -> bool:
-        """Whether what is beyond the bounds is moved to them."""
-        return self.record.on_violation == "clip"
+        """Whether what is beyond the bounds is moved to them, or weighs less."""
+        return self.record.on_violation in {"clip", "weight"}
 
     @property
     def table(self) -> Schema | None:
@@ -180,7 +180,8 @@ class Statement:
             rules = joined(((names(columns), f": {each}") for columns, each in exceptions(self.table)), ". ")
             rule = ("the schema has a rule for each column. ", rules)
         elif self.clips:
-            rule = "what is beyond the bounds is moved to them; the release fails if a value is missing"
+            kept = "is moved to them" if self.record.on_violation == "clip" else "is kept, and the record weighs less"
+            rule = f"what is beyond the bounds {kept}; the release fails if a value is missing"
         if self.weights is None:
             return rule
         return rule, f"; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"

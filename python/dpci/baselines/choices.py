@@ -17,7 +17,7 @@ from dpci.base.validation import (
 )
 from dpci.baselines.result import BaselineFit, BaselineRecord, Method
 from dpci.budgets import Budget, check_budget
-from dpci.data.arrays import OnViolation
+from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
@@ -46,6 +46,11 @@ class Choices(DerivedFacts):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
         self.check_targets()
+
+    @property
+    def treatment(self) -> Treatment:
+        """How the core treats what is beyond its bounds."""
+        return self.on_violation
 
     @property
     def target_bounds(self) -> tuple[float, float] | None:

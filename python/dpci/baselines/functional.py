@@ -146,8 +146,8 @@ def functional_mechanism(
     check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> Outcome[BaselineFit]:
-        clip, n_threads = choices.clip, choices.n_threads
-        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed)
+        on_violation, n_threads = choices.on_violation, choices.n_threads
+        released = _core.release(spec, rows.records, on_violation=on_violation, n_threads=n_threads, seed=choices.seed)
         result = choices.result(
             "functional_mechanism",
             released["params"],

@@ -147,8 +147,8 @@ def projected_histogram(
     check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> Outcome[BaselineFit]:
-        clip, n_threads = choices.clip, choices.n_threads
-        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed)
+        on_violation, n_threads = choices.on_violation, choices.n_threads
+        released = _core.release(spec, rows.records, on_violation=on_violation, n_threads=n_threads, seed=choices.seed)
         result = choices.result(
             "projected_histogram",
             released["params"],

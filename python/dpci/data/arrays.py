@@ -316,4 +316,5 @@ def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-OnViolation: TypeAlias = Literal["error", "clip"]
+OnViolation: TypeAlias = Literal["error", "clip", "weight"]
+Treatment: TypeAlias = Literal["error", "clip", "weight", "keep"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import Features, as_features, check_columns
+from dpci.data.arrays import Features, Treatment, as_features, check_columns
 from dpci.data.frames import check_same_index, taken_over
 from dpci.data.labels import BOOLEANS, Classes, Label, SeveralClasses, check_public_classes, encode
 from dpci.data.persons import PartPersons, check_apart, check_one_kind, tagged
@@ -100,8 +100,8 @@ class RowChoices(Protocol):
         """The constant that is appended to every row before it is checked."""
 
     @property
-    def clip(self) -> bool:
-        """Whether what is beyond its bounds is moved to them, not refused."""
+    def treatment(self) -> Treatment:
+        """How the core treats what is beyond its bounds."""
 
     @property
     def n_threads(self) -> int | None:
@@ -124,7 +124,7 @@ class PartRules:
     classes: Classes | None
     rows: RowDomain
     intercept: float | None
-    clip: bool
+    treatment: Treatment
     n_threads: int | None
     columns: tuple[str, ...] | None = None
     named: bool = False
@@ -143,7 +143,7 @@ class PartRules:
             classes=choices.classes,
             rows=choices.rows,
             intercept=choices.intercept,
-            clip=choices.clip,
+            treatment=choices.treatment,
             n_threads=choices.n_threads,
             unit=choices.unit,
             weights=choices.weights,
@@ -158,7 +158,7 @@ class PartRules:
             classes=(-1, 1) if two_classes else None,
             rows=Ball(_GREATEST_NORM),
             intercept=intercept,
-            clip=False,
+            treatment="error",
             n_threads=n_threads,
         )
 
@@ -174,9 +174,10 @@ class PartRules:
             "loss": _to_core(self.loss),
             "row_norm": core_rows(self.rows),
             "intercept": self.intercept,
-            "clip": self.clip,
+            "on_violation": self.treatment,
             "n_threads": self.n_threads,
-            "weight_bound": None if self.weights is None else self.weights.bound,
+            # Rows beyond their bounds alone have weights that no column holds.
+            "weight_bound": None if self.weights is None or self.beside.weights is None else self.weights.bound,
         }
 
     def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives

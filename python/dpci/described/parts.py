@@ -311,7 +311,7 @@ def gap_rules(unit: Persons | None, n_threads: int | None, persons: str | None) 
         classes=None,
         rows=NoModel.rows,
         intercept=None,
-        clip=True,
+        treatment="clip",
         n_threads=n_threads,
         unit=unit,
         beside=Beside(persons),

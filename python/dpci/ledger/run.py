@@ -205,7 +205,7 @@ class Till(Generic[_Spec, _Result]):
         rule = "with a ledger that has errors='private'"
         if choices.two_classes and choices.classes is None:
             raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
-        if choices.on_violation != "clip":
+        if choices.on_violation == "error":
             raise InvalidInput(
                 f"rows must be clipped {rule}, got rows that are refused beyond their bounds (pass rows='clip', or "
                 "dpci.rows.Clipped with bounds)"

@@ -246,7 +246,7 @@ def checked_rows(
     return _core.checked_rows(
         _core.Records(features.values, np.ones(features.shape[0])),
         row_norm=core_rows(domain),
-        clip=on_violation == "clip",
+        on_violation=on_violation,
         intercept=check_intercept(intercept),
         n_threads=check_threads(n_threads),
     )

@@ -271,11 +271,11 @@ def fit_rows(
 
     ``bounds``: those of the schema that were released before it.
     """
-    clip, n_threads, seed = settings.clip, settings.n_threads, settings.seed
+    on_violation, n_threads, seed = settings.on_violation, settings.n_threads, settings.seed
     release: Mapping[str, Any]
     if isinstance(spec, _core.NewtonSpec):
         release = newton_release(rows, spec, settings)
     else:
-        release = _core.release(spec, rows.source, clip=clip, n_threads=n_threads, seed=seed)
+        release = _core.release(spec, rows.source, on_violation=on_violation, n_threads=n_threads, seed=seed)
     values = {**release, "paid": paid, "whole": whole, "released_bounds": bounds}
     return PrivateFit(settings.record(spec, rows, values))

@@ -197,7 +197,9 @@ def _released(
     specs = [spec for _, spec in tables.values() if isinstance(spec, _core.Spec)]
     if len(specs) == len(tables):
         records = [rows.records for rows, _ in tables.values()]
-        return _core.fit_many(specs, records, clip=common.clip, n_threads=common.n_threads, seed=common.seed)
+        return _core.fit_many(
+            specs, records, on_violation=common.on_violation, n_threads=common.n_threads, seed=common.seed
+        )
     released = []
     for place, (key, (rows, spec)) in enumerate(tables.items()):
         assert isinstance(spec, _core.NewtonSpec)  # noqa: S101  # for the type checker: one mechanism for all groups

@@ -22,6 +22,7 @@ from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
+from dpci.rows import read_rows
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
@@ -113,7 +114,9 @@ def _choices(
         known = check_schema(known_of(schema))
         if l2_strength == 0.0:
             _check_references(known, fit_intercept=fit_intercept)
-    counts = check_unit(persons) is not None or check_weights(weights) is not None
+    beyond = read_rows(others["rows"]).on_violation
+    beyond = beyond if schema is None else known.on_violation(beyond)
+    counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
     made = choices_of_fit(
         loss=loss,
         schema=schema,

@@ -80,8 +80,10 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
 
 def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> dict[str, Any]:
     """Release a fit by Newton steps of rows that are read and paid for; return what a record has of it."""
-    clip, n_threads, seed = settings.clip, settings.n_threads, settings.seed
-    found: Mapping[str, Any] = _core.release(spec, rows.source, clip=clip, n_threads=n_threads, seed=seed)
+    on_violation, n_threads, seed = settings.treatment, settings.n_threads, settings.seed
+    found: Mapping[str, Any] = _core.release(
+        spec, rows.source, on_violation=on_violation, n_threads=n_threads, seed=seed
+    )
     moved = {part.name: found[part.name] for part in fields(Newton) if part.name != "params"}
     newton = Newton(params=found["moved_params"], **moved)
     kept = ("params", "hessian", "gradient_cov", "noise_scale", "steps", "seals", "private")

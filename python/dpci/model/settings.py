@@ -23,7 +23,7 @@ from dpci.budgets import (
     core_budget,
     read_neighbors,
 )
-from dpci.data.arrays import OnViolation
+from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
@@ -156,11 +156,6 @@ class DerivedFacts:
         """Whether the last parameter is that of a constant."""
         return self.intercept is not None
 
-    @property
-    def clip(self) -> bool:
-        """Whether rows and real targets beyond their bounds are moved to them."""
-        return self.on_violation == "clip"
-
     def check_targets(self) -> None:
         """Refuse classes for a loss that has none."""
         if self.classes is not None and not self.two_classes:
@@ -202,6 +197,8 @@ class Settings(DerivedFacts, NoisyChoices):
         if values.get("mechanism") is None:
             values["mechanism"] = default_mechanism(check_loss(values.get("loss", Logistic.name)))
         rows, on_violation = read_rows(values.pop("rows", None))
+        if schema is not None:
+            on_violation = check_schema(schema).on_violation(on_violation)
         relation = read_neighbors(values.pop("neighbors", "replace_one"))
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
         if rows is None:
@@ -253,6 +250,12 @@ class Settings(DerivedFacts, NoisyChoices):
         """Return the settings of a fit that releases parameters alone."""
         assert not isinstance(self.mechanism, NewtonSteps)  # noqa: S101  # which release both together
         return replace(self, mechanism=replace(self.mechanism, moments="none", split=None))
+
+    @property
+    def treatment(self) -> Treatment:
+        """How the core treats rows beyond their bounds: Newton steps weigh them themselves."""
+        weighs = isinstance(self.mechanism, NewtonSteps) and self.on_violation == "weight"
+        return "keep" if weighs else self.on_violation
 
     @property
     def is_auto(self) -> bool:

@@ -98,7 +98,7 @@ class ReportRecord(Saved):
             delta=fit.budget.parameters()["delta"],
             row_norm=core_rows(fit.rows),
             intercept=fit.intercept_scale,
-            clip=fit.on_violation == "clip",
+            on_violation=fit.on_violation,
             derivatives=derivatives,
             failure_probability=self.failure_probability,
             simultaneous=self.simultaneous,

@@ -178,8 +178,8 @@ def report(
 
     def release(rows: Rows, specs: tuple[_core.Spec, _core.ReportSpec], paid: Paid) -> Outcome[Report]:
         spec_of_fit, spec = specs
-        clip, n_threads = settings.clip, settings.n_threads
-        released = _core.release(spec, rows.records, clip=clip, n_threads=n_threads, seed=settings.seed)
+        on_violation, n_threads = settings.on_violation, settings.n_threads
+        released = _core.release(spec, rows.records, on_violation=on_violation, n_threads=n_threads, seed=settings.seed)
         model = {name: value for name, value in released.items() if name not in {"gradient", "hessian"}}
         record = ReportRecord(
             fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian", "paid": paid}),

@@ -329,7 +329,7 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
         domain = choices.core_domain(rows.shape[1])
         rules = dataclasses.replace(rows.parts.rules, rows=domain, intercept=spec.intercept)
         source = dataclasses.replace(rows.parts, rules=rules)
-    return _core.release(spec, source, clip=choices.clip, n_threads=choices.n_threads, seed=choices.seed)
+    return _core.release(spec, source, on_violation=choices.treatment, n_threads=choices.n_threads, seed=choices.seed)
 
 
 def _standardised(source: Source, choices: MatrixChoices) -> Source:

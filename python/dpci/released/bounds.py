@@ -226,7 +226,7 @@ class ReleasedBounds:
                 raise InvalidInput(
                     f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"
                 )
-            if column.source != source or getattr(column, "outside", "clip") != "clip":
+            if column.source != source or getattr(column, "outside", "clip") == "error":
                 raise InvalidInput(f"the source of {name!r} must be {source!r}, got {column.source!r}")
         for name in self.listed:
             if lists[name].source != source or lists[name].other is None:

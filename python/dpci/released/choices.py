@@ -1,14 +1,14 @@
 """``NoisyChoices``: public choices that releases with noise have in common, and their fields of a record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import check_choice, check_seed, check_threads
 from dpci.budgets import GaussianBudget, Neighbors, check_n_public
-from dpci.data.arrays import OnViolation
+from dpci.data.arrays import OnViolation, Treatment
 from dpci.losses import Squared
 from dpci.rows import Ball
 from dpci.unit import Persons, Weights
@@ -30,16 +30,19 @@ class NoisyChoices:
     """Public bound and total of the weights of records."""
 
     def __post_init__(self) -> None:
-        check_choice("on_violation", self.on_violation, ("error", "clip"))
+        check_choice("on_violation", self.on_violation, ("error", "clip", "weight"))
+        if self.treatment == "weight":
+            weights = Weights(bound=1.0) if self.weights is None else self.weights
+            object.__setattr__(self, "weights", replace(weights, far_rows=True))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
     @property
-    def clip(self) -> bool:
-        """Whether numbers beyond their bounds are moved to them."""
-        return self.on_violation == "clip"
+    def treatment(self) -> Treatment:
+        """How the core treats numbers beyond their bounds."""
+        return self.on_violation
 
     def public_n(self, n_records: int) -> int:
         """Return the public number of records: ``n_public`` under add/remove, where their number is private."""

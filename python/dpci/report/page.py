@@ -268,6 +268,11 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
             _laws(record),
             "P-values, and intervals unless they are simultaneous, are for one parameter at a time.",
         ]
+    if record.on_violation == "weight":
+        items.append(
+            f"Records beyond the public bounds ({record.rows}) weigh less. Where the model holds, the target is that "
+            "of all records alike; where it does not, that of a regression with these weights."
+        )
     if record.on_violation == "clip":
         items.append(
             f"Records beyond the public bounds ({record.rows}) were moved to the bounds. The target is "

@@ -437,7 +437,7 @@ def bounds_lines(found: ReleasedBounds | None) -> list[tuple[str, str]]:
 
 def _domain(record: FitRecord) -> str:
     without = "" if record.intercept_scale is None else ", without the intercept"
-    return f"{record.rows}{without}{', clipped' if record.on_violation == 'clip' else ''}"
+    return f"{record.rows}{without}{_TREATED.get(record.on_violation, '')}"
 
 
 def _moments(record: FitRecord) -> str:
@@ -495,6 +495,9 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
     )
 
 
+_TREATED = {"clip": ", clipped", "weight": ", with less weight beyond them"}
+
+
 def ordinary_coefficients(record: FitRecord) -> str:
     """Return what a fit without a ridge estimates."""
     if record.loss["name"] == "logistic":
@@ -505,7 +508,12 @@ def ordinary_coefficients(record: FitRecord) -> str:
 def _clipped(record: FitRecord) -> str:
     """Return which bounds rows or numbers are moved to."""
     if record.table is None:
-        return "with rows moved to their bounds" if record.on_violation == "clip" else "of rows within their bounds"
+        return {
+            "clip": "with rows moved to their bounds",
+            "weight": "with rows as they are, where the model holds",
+        }.get(record.on_violation, "of rows within their bounds")
+    if record.on_violation == "weight":
+        return "with numbers as they are, where the model holds"
     return f"with numbers clipped to the {'public' if record.released_bounds is None else 'released'} bounds"
 
 

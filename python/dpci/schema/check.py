@@ -204,7 +204,8 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
         (lower, upper), refused, done = column.range or (-math.inf, math.inf), False, "counts as the end of the range"
     else:
         lower, upper, refused = column.lower, column.upper, column.outside == "error"
-        done = "refused" if refused else "moved to the bound"
+        kept = "stays as it is, and its row weighs less"
+        done = {"error": "refused", "weight": kept}.get(column.outside, "moved to the bound")
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
         counted = _counted(values[beyond & valid])
         yield from _some(name, f"{what}: {done}", counted, refused=refused)

@@ -29,7 +29,8 @@ from dpci.schema.cells import (
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
-Outside: TypeAlias = Literal["clip", "error"]
+Outside: TypeAlias = Literal["clip", "error", "weight"]
+UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
@@ -52,8 +53,9 @@ class NumericColumn:
         The bounds are mapped to [-1, 1] or to [0, 1].
     transform : {"none", "signed_log"}
         ``signed_log`` applies sign(v) log(1 + abs(v)) to value and bounds before scaling: for money or traffic.
-    outside : {"clip", "error"}
-        Treatment of a value beyond its bounds.
+    outside : {"clip", "error", "weight"}
+        Treatment of a value beyond its bounds. "weight": it stays as it is, and its row weighs less
+        (docs/weights.md, "Rows beyond their bounds").
     missing : "error" or float
         Treatment of a missing value: None, NaN, NA, or the text "", "NA" or "NaN". "error": the data are
         refused. A public number within the bounds: it replaces the value, and a further column of the matrix,
@@ -151,17 +153,21 @@ class NumericColumn:
         if self.outside == "error":
             inside = (numbers >= self.lower) & (numbers <= self.upper)
             check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]", missing=_NUMBER_NEEDS)
-        return self.forth(np.clip(numbers, self.lower, self.upper))
+        return self.forth(numbers if self.outside == "weight" else np.clip(numbers, self.lower, self.upper))
 
     def gaps(self, values: object) -> NDArray[np.bool_]:
         """(n,) which numbers are missing and have the public one in their place."""
         return missing_cells(as_cells(values))
 
     def scaled(self, numbers: _F64) -> _F64:
-        """Numbers within the bounds, moved to [-1, 1] or [0, 1]."""
+        """Numbers whose bounds are moved to [-1, 1] or [0, 1]."""
         lower, upper = self.transformed_bounds
-        unit = np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)
+        unit = self.held((numbers - lower) / (upper - lower), 0.0)
         return np.asarray(unit if self.scale == "unit" else 2.0 * unit - 1.0)
+
+    def held(self, numbers: _F64, least: float) -> _F64:
+        """Numbers moved into [least, 1] where they lie beyond it, unless their rows weigh less instead."""
+        return numbers if self.outside == "weight" else np.clip(numbers, least, 1.0)
 
     @property
     def transformed_bounds(self) -> _F64:
@@ -193,6 +199,8 @@ class UnboundedColumn:
         values, and hold 0 as well.
     scale, transform, unit, per, since
         See :class:`NumericColumn`.
+    outside : {"clip", "weight"}
+        Treatment of a value beyond the released bounds, see :class:`NumericColumn`.
     missing : {"error", "middle"}
         Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
         middle of these, after the transform, stands for it in the :class:`NumericColumn`, beside a further column of
@@ -214,12 +222,14 @@ class UnboundedColumn:
     per: float = 1.0
     missing: UnboundedMissing = "error"
     since: str = ""
+    outside: UnboundedOutside = "clip"
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
         _take_since(self)
         check_flag("zeros", self.zeros)
         _check_choice(self.name, "missing", self.missing, UnboundedMissing)
+        _check_choice(self.name, "outside", self.outside, UnboundedOutside)
         if (self.lower is None) is not (self.upper is None):
             raise InvalidInput(
                 f"column {self.name!r}: lower and upper must both be given or both be left out, "
@@ -250,6 +260,7 @@ class UnboundedColumn:
             unit=self.unit,
             per=self.per,
             since=self.since,
+            outside=self.outside,
         )
         if self.missing == "error":
             return found

@@ -205,7 +205,7 @@ class Values:
         if isinstance(factor, Spline):
             return basis(factor, column, numbers)
         assert isinstance(factor, Power)  # noqa: S101  # for the type checker
-        coded = column.scaled(numbers) if moved else np.clip(numbers / column.size, -1.0, 1.0)
+        coded = column.scaled(numbers) if moved else column.held(numbers / column.size, -1.0)
         power = coded
         for _ in range(factor.exponent - 1):
             power = power * coded

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpci.base.codec import Form, has_fields
 from dpci.base.validation import check_choice, check_flag, composed
+from dpci.data.arrays import OnViolation
 from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
@@ -191,6 +192,15 @@ class Schema(Displayed):
     def domain(self) -> Ball | Blocks:
         """The domain of rows that goes with the encoding: the unit ball, or `rows`."""
         return Ball(self.row_norm) if self.encoding == "unit_norm" else self.rows
+
+    def on_violation(self, given: OnViolation) -> OnViolation:
+        """Return what happens to rows beyond their bounds, where ``rows`` of a caller says this."""
+        far = [column.name for column in self.columns if getattr(column, "outside", "clip") == "weight"]
+        if far and given == "clip":
+            raise InvalidInput(
+                f'rows must not be "clip" with a column whose outside is "weight", such as {far[0]!r}, got rows="clip"'
+            )
+        return "weight" if far else given
 
     @property
     def row_norm(self) -> float:

@@ -66,9 +66,9 @@ class Problem:
             persons=None if self.persons is None else _aligned(self.persons),
             weights=None if self.weights is None else _aligned(self.weights),
         )
-        clip = settings[0].clip
+        on_violation = settings[0].treatment
         specs = [spec_of(one, *self.shape, budget=one.budget) for one in settings]
-        return _core.Study(specs, records, clip=clip, n_threads=n_threads)
+        return _core.Study(specs, records, on_violation=on_violation, n_threads=n_threads)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all data."""

@@ -94,7 +94,7 @@ def release_counts(
     released = _core.release(
         spec,
         _core.Records(codes[:, None], np.zeros(len(codes))),
-        clip=True,
+        on_violation="clip",
         n_threads=n_threads,
         seed=None if seed is None else seed ^ _SEED_BITS,
     )

@@ -242,12 +242,12 @@ def release_tuned(
 
     def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> Outcome[TuneResult]:
         rows = models_of.named(read)
-        clip, n_threads = first.clip, first.n_threads
+        on_violation, n_threads = first.on_violation, first.n_threads
         total = len(grid) if method == "chunks" else None
         with progress_bar(total, "models", wanted=progress) as advance:
             told = advance if progress or (progress is None and is_watched()) else None
             index, params, private = _core.release(
-                spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed, progress=told
+                spec, rows.records, on_violation=on_violation, n_threads=n_threads, seed=first.seed, progress=told
             )
         selection = Selection.from_facts(
             spec.facts(),

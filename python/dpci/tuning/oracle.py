@@ -86,7 +86,7 @@ def oracle_not_private(
         specs,
         loss.to_core(),
         rows.records,
-        clip=first.clip,
+        on_violation=first.on_violation,
         n_runs=n_runs,
         seed=first.seed or 0,
         n_threads=first.n_threads,

@@ -142,7 +142,7 @@ def curve(
         raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
     spec = path.spec(path.at)
-    utility = _core.Utility(spec, rows.records, clip=settings.clip, n_threads=n_threads)
+    utility = _core.Utility(spec, rows.records, on_violation=settings.on_violation, n_threads=n_threads)
     what = "its utilities at private and non-private parameters are computed from the data"
     warn(PrivacyLeakWarning(f"a utility curve is NOT PRIVATE: {what}"))
     anchors: list[_core.UtilityAnchor] = []

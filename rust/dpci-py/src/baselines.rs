@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::loss;
 use dpci_core::mechanism::{self as core, CellRegression};
@@ -94,10 +95,16 @@ pub(crate) struct Histogram {
 impl Kind for FunctionalSpec {
     type Values = Functional;
 
-    fn rules(&self, clip: bool) -> Rules {
+    fn rules(&self, on_violation: OnViolation) -> Rules {
         let c = self.inner.choices();
         let rows = RowDomain::Ball(c.row_norm);
-        Rules::new(rows, c.polynomial.targets(), c.intercept, &c.terms, clip)
+        Rules::new(
+            rows,
+            c.polynomial.targets(),
+            c.intercept,
+            &c.terms,
+            on_violation,
+        )
     }
 
     fn release(
@@ -123,9 +130,15 @@ impl Kind for HistogramSpec {
     type Values = Histogram;
 
     /// Every record has a nearest cell, so rows need no bound, and targets are always clipped.
-    fn rules(&self, _: bool) -> Rules {
+    fn rules(&self, _: OnViolation) -> Rules {
         let (rows, targets) = (RowDomain::Ball(f64::MAX), self.loss.targets());
-        Rules::new(rows, targets, self.intercept, &self.terms, true)
+        Rules::new(
+            rows,
+            targets,
+            self.intercept,
+            &self.terms,
+            OnViolation::Clip,
+        )
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Histogram> {

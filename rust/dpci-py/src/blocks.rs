@@ -1,6 +1,6 @@
 //! Building blocks for other libraries and for tests: samplers and solvers. Not private by themselves.
 
-use dpci_core::design::Design;
+use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
@@ -21,7 +21,7 @@ use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::names::Named;
 use crate::parts::{Rules, Source};
-use crate::records::{Records, row_bounds};
+use crate::records::Records;
 use crate::rows::Rows;
 use crate::task;
 use crate::terms::Terms;
@@ -219,18 +219,22 @@ pub(crate) fn hessian_and_gradient_cov(
 }
 
 #[pyfunction]
-#[pyo3(signature = (records, *, row_norm, clip, intercept, n_threads))]
+#[pyo3(signature = (records, *, row_norm, on_violation, intercept, n_threads))]
 pub(crate) fn checked_rows(
     py: Python<'_>,
     records: &Bound<'_, Records>,
     row_norm: Rows<'_>,
-    clip: bool,
+    on_violation: Named<OnViolation>,
     intercept: Option<f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Matrix> {
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
-    let bounds = row_bounds(row_norm.domain(), Targets::Signs, clip);
+    let bounds = RowBounds {
+        rows: row_norm.domain(),
+        targets: Targets::Signs,
+        on_violation: on_violation.0,
+    };
     let (rows, n, dim) = task::run_over(py, &data, n_threads, |exec| {
         let design = Design::new(data.rows(), data.targets(), intercept, &bounds, exec)?;
         let (n, dim) = (design.n_rows(), design.n_params());

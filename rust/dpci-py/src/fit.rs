@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_fit;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
@@ -193,10 +194,10 @@ pub(crate) struct Fit {
 impl Kind for Spec {
     type Values = Fit;
 
-    fn rules(&self, clip: bool) -> Rules {
+    fn rules(&self, on_violation: OnViolation) -> Rules {
         let c = self.inner.choices();
         let (rows, targets) = (c.rows.clone(), c.loss.targets());
-        Rules::new(rows, targets, c.intercept, &c.terms, clip)
+        Rules::new(rows, targets, c.intercept, &c.terms, on_violation)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
@@ -206,12 +207,12 @@ impl Kind for Spec {
 
 /// One fit for each group, on one thread each, in the order of the groups. A seed gives each group a stream of its own.
 #[pyfunction]
-#[pyo3(signature = (specs, groups, *, clip, n_threads, seed))]
+#[pyo3(signature = (specs, groups, *, on_violation, n_threads, seed))]
 pub(crate) fn fit_many(
     py: Python<'_>,
     specs: Vec<Bound<'_, Spec>>,
     groups: Vec<Bound<'_, Records>>,
-    clip: bool,
+    on_violation: Named<OnViolation>,
     n_threads: Option<usize>,
     seed: Option<u64>,
 ) -> PyResult<Vec<Fit>> {
@@ -228,7 +229,9 @@ pub(crate) fn fit_many(
         exec.map(groups.len(), |group| {
             let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = data.design(&spec.rules(clip), &one)?.compacted(&one)?;
+            let design = data
+                .design(&spec.rules(on_violation.0), &one)?
+                .compacted(&one)?;
             fit_of(spec, &design, seed, group as u64, &one)
         })
     })

@@ -1,5 +1,6 @@
 //! Choices by their documented names.
 
+use dpci_core::design::OnViolation;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation};
 use dpci_core::solver::Method;
 use dpci_core::spec::{HessianBound, Moments, NoiseKind, Projection, Variant};
@@ -35,6 +36,7 @@ names! {
     Neighbors, "neighbors": "replace_one" ReplaceOne "add_remove" AddRemove;
     NoiseKind, "noise": "spherical_laplace" SphericalLaplace "shaped_laplace" ShapedLaplace
         "shaped_gaussian" ShapedGaussian "gaussian" Gaussian;
+    OnViolation, "on_violation": "error" Error "clip" Clip "weight" Weight "keep" Keep;
     Perturbation, "mechanism": "objective" Objective "output" Output;
     Projection, "projection": "floor" Floor "cautious" Cautious "auto" Auto "noise_aware" NoiseAware;
     Variant, "variant": "standard" Standard "cms11" Cms11;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::interval;
 use dpci_core::mechanism as core;
@@ -252,10 +253,10 @@ pub(crate) struct NewtonFit {
 impl Kind for NewtonSpec {
     type Values = NewtonFit;
 
-    fn rules(&self, clip: bool) -> Rules {
+    fn rules(&self, on_violation: OnViolation) -> Rules {
         let c = self.inner.choices();
         let (rows, targets) = (c.rows.clone(), c.loss.targets());
-        Rules::new(rows, targets, c.intercept, &c.terms, clip)
+        Rules::new(rows, targets, c.intercept, &c.terms, on_violation)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<NewtonFit> {

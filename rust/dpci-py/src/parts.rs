@@ -1,6 +1,6 @@
 //! Rows in memory or in parts, checked by the same rules; sums that travel between processes.
 
-use dpci_core::design::{Design, RowBounds};
+use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::error::check_length;
 use dpci_core::exec::Executor;
 use dpci_core::loss::{Continued, Loss as CoreLoss, Targets};
@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Records as Held, row_bounds};
+use crate::names::Named;
+use crate::records::Records as Held;
 use crate::rows::Rows as Domain;
 use crate::task;
 use crate::terms::unit_of;
@@ -110,7 +111,7 @@ impl Sums {
 }
 
 #[pyfunction]
-#[pyo3(signature = (request, records, *, loss, row_norm, intercept, clip, n_threads, tags=None, max_rows=None, weight_bound=None))]
+#[pyo3(signature = (request, records, *, loss, row_norm, intercept, on_violation, n_threads, tags=None, max_rows=None, weight_bound=None))]
 pub(crate) fn part_sums(
     py: Python<'_>,
     request: &Bound<'_, Request>,
@@ -118,7 +119,7 @@ pub(crate) fn part_sums(
     loss: &Bound<'_, Loss>,
     row_norm: Domain<'_>,
     intercept: Option<f64>,
-    clip: bool,
+    on_violation: Named<OnViolation>,
     n_threads: Option<usize>,
     tags: Option<PyReadonlyArray2<'_, u64>>,
     max_rows: Option<u32>,
@@ -147,7 +148,11 @@ pub(crate) fn part_sums(
         (weights, _) => return Err(alone("weights", "weight_bound", weights.is_some())),
     };
     let (request, loss) = (request.get(), loss.get());
-    let bounds = row_bounds(row_norm.domain(), loss.inner.targets(), clip);
+    let bounds = RowBounds {
+        rows: row_norm.domain(),
+        targets: loss.inner.targets(),
+        on_violation: on_violation.0,
+    };
     // Newton steps alone move rows, and they continue a loss that has no bounds, wherever the rows are.
     let continued = match request.inner.request {
         core::Request::Moved { .. } => Continued::new(&loss.inner),
@@ -197,10 +202,14 @@ impl Rules {
         targets: Targets,
         intercept: Option<f64>,
         terms: &Terms,
-        clip: bool,
+        on_violation: OnViolation,
     ) -> Self {
         Self {
-            bounds: row_bounds(rows, targets, clip),
+            bounds: RowBounds {
+                rows,
+                targets,
+                on_violation,
+            },
             intercept,
             unit: terms.unit,
             weighting: terms.weighting,
@@ -211,7 +220,13 @@ impl Rules {
     pub(crate) fn unbounded(loss: &Loss, intercept: Option<f64>, terms: Option<&Terms>) -> Self {
         let rows = Terms::of_rows(0, Neighbors::ReplaceOne);
         let (ball, targets) = (RowDomain::Ball(f64::MAX), loss.inner.targets());
-        Self::new(ball, targets, intercept, terms.unwrap_or(&rows), false)
+        Self::new(
+            ball,
+            targets,
+            intercept,
+            terms.unwrap_or(&rows),
+            OnViolation::Error,
+        )
     }
 }
 

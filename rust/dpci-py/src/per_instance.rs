@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, Values};
 use dpci_core::per_instance::{self, Derivatives, Model};
@@ -77,8 +78,8 @@ pub(crate) struct Report {
 impl Kind for ReportSpec {
     type Values = Report;
 
-    fn rules(&self, clip: bool) -> Rules {
-        self.fit.rules(clip)
+    fn rules(&self, on_violation: OnViolation) -> Rules {
+        self.fit.rules(on_violation)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Report> {
@@ -112,7 +113,7 @@ pub(crate) struct RecordBounds {
 #[pymethods]
 impl RecordBounds {
     #[new]
-    #[pyo3(signature = (terms, *, loss, params, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
+    #[pyo3(signature = (terms, *, loss, params, l2_strength, std_dev, delta, row_norm, intercept, on_violation, derivatives,
         failure_probability, simultaneous, bound))]
     fn new(
         terms: &Terms,
@@ -123,7 +124,7 @@ impl RecordBounds {
         delta: f64,
         row_norm: Rows<'_>,
         intercept: Option<f64>,
-        clip: bool,
+        on_violation: Named<OnViolation>,
         derivatives: Option<Released<'_>>,
         failure_probability: f64,
         simultaneous: bool,
@@ -147,7 +148,13 @@ impl RecordBounds {
             }),
         };
         let targets = model.loss.targets();
-        let rules = Rules::new(row_norm.domain(), targets, intercept, &terms.inner, clip);
+        let rules = Rules::new(
+            row_norm.domain(),
+            targets,
+            intercept,
+            &terms.inner,
+            on_violation.0,
+        );
         let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {

@@ -7,7 +7,6 @@ use dpci_core::design::{
     Rows,
 };
 use dpci_core::exec::Executor;
-use dpci_core::loss::Targets;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
@@ -19,6 +18,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::names::Named;
 use crate::parts::Rules;
 use crate::task;
 use crate::values::{Floats, Table};
@@ -174,20 +174,6 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     })
 }
 
-/// Bounds of rows and targets, to which those outside are clipped, or else refused.
-pub(crate) fn row_bounds(rows: RowDomain, targets: Targets, clip: bool) -> RowBounds {
-    let on_violation = if clip {
-        OnViolation::Clip
-    } else {
-        OnViolation::Error
-    };
-    RowBounds {
-        rows,
-        targets,
-        on_violation,
-    }
-}
-
 /// Rows and targets in memory, and whose they are and how much they count where that is not one each. A check is remembered: what follows
 /// it under the same bounds makes no other pass. Nobody may write to the arrays between.
 #[pyclass(frozen, module = "dpci._core")]
@@ -223,14 +209,14 @@ impl Records {
     }
 
     /// Refuses rows, targets and weights outside their bounds, for a caller who wants bad data refused before paying for a release.
-    #[pyo3(signature = (*, loss, row_norm, intercept, clip, n_threads, weight_bound=None))]
+    #[pyo3(signature = (*, loss, row_norm, intercept, on_violation, n_threads, weight_bound=None))]
     fn check(
         &self,
         py: Python<'_>,
         loss: &Loss,
         row_norm: crate::rows::Rows<'_>,
         intercept: Option<f64>,
-        clip: bool,
+        on_violation: Named<OnViolation>,
         n_threads: Option<usize>,
         weight_bound: Option<f64>,
     ) -> PyResult<()> {
@@ -244,7 +230,11 @@ impl Records {
                 .unwrap_or(RowDomain::Ball(norm)),
             blocks @ RowDomain::Blocks(_) => blocks,
         };
-        let bounds = row_bounds(rows, loss.inner.targets(), clip);
+        let bounds = RowBounds {
+            rows,
+            targets: loss.inner.targets(),
+            on_violation: on_violation.0,
+        };
         let (checked, coded) = task::run_over(py, &data, n_threads, |exec| {
             let coded = data.rows().recognised(&bounds.rows, exec)?;
             let rows = coded.as_ref().map(|coded| Rows::Coded(coded.borrowed()));

@@ -1,6 +1,7 @@
 //! Linear regression from one moment matrix: its release, and the equations of each regression.
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, Values};
@@ -138,10 +139,10 @@ pub(crate) struct Released {
 impl Kind for MomentMatrixSpec {
     type Values = Released;
 
-    fn rules(&self, clip: bool) -> Rules {
+    fn rules(&self, on_violation: OnViolation) -> Rules {
         let (c, targets) = (self.inner.choices(), self.inner.loss().targets());
         let intercept = Some(self.inner.intercept());
-        Rules::new(c.rows.clone(), targets, intercept, &c.terms, clip)
+        Rules::new(c.rows.clone(), targets, intercept, &c.terms, on_violation)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Released> {

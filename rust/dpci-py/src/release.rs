@@ -1,6 +1,7 @@
 //! Releases: one way for every kind, which says how it checks rows and makes values for Python of them; and what audits repeat.
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::study::{self, Repeated as _};
 use pyo3::IntoPyObjectExt;
@@ -10,6 +11,7 @@ use crate::baselines::{FunctionalSpec, HistogramSpec};
 use crate::cost::{Budget, Step, steps, values_seal};
 use crate::errors::to_python;
 use crate::fit::Spec;
+use crate::names::Named;
 use crate::newton::NewtonSpec;
 use crate::parts::{Read, Rules, Source};
 use crate::per_instance::ReportSpec;
@@ -25,7 +27,7 @@ pub(crate) trait Kind: Sync {
     type Values: Send + for<'py> IntoPyObject<'py>;
 
     /// How rows are checked and counted.
-    fn rules(&self, clip: bool) -> Rules;
+    fn rules(&self, on_violation: OnViolation) -> Rules;
 
     /// The release, with noise of the operating system, or of a stream of a seed.
     fn release(
@@ -66,18 +68,18 @@ pub(crate) use of_kind;
 
 /// `progress` is called, on the calling thread, with 1 after each model that a tuning compares. It gets nothing of the data.
 #[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed, progress=None))]
+#[pyo3(signature = (spec, records, *, on_violation, n_threads, seed, progress=None))]
 pub(crate) fn release<'py>(
     py: Python<'py>,
     spec: AnySpec<'py>,
     records: Source<'py>,
-    clip: bool,
+    on_violation: Named<OnViolation>,
     n_threads: Option<usize>,
     seed: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     of_kind!(&spec, |kind| {
-        let rules = kind.rules(clip);
+        let rules = kind.rules(on_violation.0);
         let work = |read: Read<'_>, exec: &Executor<'_>| kind.release(read, seed, exec);
         let values = records.run(py, rules, n_threads, progress, work)?;
         values.into_bound_py_any(py)
@@ -98,7 +100,7 @@ pub(crate) fn simulate(
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
     of_kind!(&spec, |kind| {
-        let rules = kind.rules(false);
+        let rules = kind.rules(OnViolation::Error);
         table(py, [n_runs, kind.inner.width()], n_threads, |exec| {
             let design = data.design(&rules, exec)?;
             study::simulate(&kind.inner, &design, n_runs, seed, exec)

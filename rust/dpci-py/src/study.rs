@@ -1,10 +1,12 @@
 //! Bootstrap studies: repeated simulated fits on samples of one data set. Never private.
 
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
 use pyo3::prelude::*;
 
 use crate::errors::InvalidInput;
+use crate::names::Named;
 use crate::parts::Source;
 use crate::release::{AnySpec, Kind as _, of_kind};
 use crate::task;
@@ -34,18 +36,18 @@ type Replicates = (Matrix, Matrix, Matrix);
 #[pymethods]
 impl Study {
     #[new]
-    #[pyo3(signature = (specs, records, *, clip, n_threads))]
+    #[pyo3(signature = (specs, records, *, on_violation, n_threads))]
     fn new(
         py: Python<'_>,
         specs: Vec<AnySpec<'_>>,
         records: Source<'_>,
-        clip: bool,
+        on_violation: Named<OnViolation>,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
-        let rules = of_kind!(first, |kind| kind.rules(clip));
+        let rules = of_kind!(first, |kind| kind.rules(on_violation.0));
         let all = specs.iter().map(core_of).collect::<PyResult<Vec<_>>>()?;
         let inner = records.run(py, rules, n_threads, None, |read, exec| {
             core::Study::new(&read.design()?, &all, exec)

@@ -17,16 +17,24 @@ pub(crate) struct Terms {
 #[pymethods]
 impl Terms {
     #[new]
-    #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weights=None))]
+    #[pyo3(signature = (n_samples, neighbors, *, persons=false, max_rows=None, weights=None, far_rows=false))]
     fn new(
         n_samples: usize,
         neighbors: Named<Neighbors>,
         persons: bool,
         max_rows: Option<u32>,
         weights: Option<(f64, Option<f64>)>,
+        far_rows: bool,
     ) -> PyResult<Self> {
-        let weighting =
-            weights.map(|(bound, total)| Weighting::new(bound, total.unwrap_or(n_samples as f64)));
+        // Rows beyond their bounds weigh at most 1.
+        let weights = weights.or(far_rows.then_some((1.0, None)));
+        let weighting = weights.map(|(bound, total)| {
+            let weighting = Weighting::new(bound, total.unwrap_or(n_samples as f64))?;
+            Ok(Weighting {
+                far_rows,
+                ..weighting
+            })
+        });
         let inner = spec::Terms {
             n_samples,
             neighbors: neighbors.0,

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use dpci_core::design::OnViolation;
 use dpci_core::linalg::{check_matrix_dim, instruction_set};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
@@ -249,7 +250,9 @@ impl Testing {
         let spec = spec.get();
         let found = task::run_over(py, &data, Some(1), |exec| {
             let choices = spec.inner.choices();
-            let design = data.design(&spec.rules(false), exec)?.compacted(exec)?;
+            let design = data
+                .design(&spec.rules(OnViolation::Error), exec)?
+                .compacted(exec)?;
             let objective = Objective {
                 records: &design,
                 loss: &*choices.loss,

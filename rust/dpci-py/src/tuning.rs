@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::release_tuning;
 use dpci_core::privacy::{self, Cost};
@@ -14,6 +15,7 @@ use crate::cost::{Budget, Parameters, Seal, seals};
 use crate::errors::to_python;
 use crate::fit::Spec;
 use crate::loss::Loss;
+use crate::names::Named;
 use crate::names::unknown;
 use crate::parts::{Read, Rules};
 use crate::records::{Records, with_noise};
@@ -111,8 +113,8 @@ impl Kind for TuningSpec {
     /// (chosen candidate, its parameters, whether they are private).
     type Values = (usize, Vector, bool);
 
-    fn rules(&self, clip: bool) -> Rules {
-        self.first.rules(clip)
+    fn rules(&self, on_violation: OnViolation) -> Rules {
+        self.first.rules(on_violation)
     }
 
     fn release(
@@ -128,13 +130,13 @@ impl Kind for TuningSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (candidates, loss, records, *, clip, n_runs, seed, n_threads))]
+#[pyo3(signature = (candidates, loss, records, *, on_violation, n_runs, seed, n_threads))]
 pub(crate) fn candidate_losses(
     py: Python<'_>,
     candidates: Vec<Bound<'_, Spec>>,
     loss: &Bound<'_, Loss>,
     records: &Bound<'_, Records>,
-    clip: bool,
+    on_violation: Named<OnViolation>,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
@@ -149,7 +151,7 @@ pub(crate) fn candidate_losses(
             return Ok(Vec::new());
         };
         let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = data.design(&first.rules(clip), &exec)?;
+        let design = data.design(&first.rules(on_violation.0), &exec)?;
         let design = design.compacted(&exec)?;
         study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
     })?;

@@ -1,6 +1,7 @@
 //! Utility as a function of the budget: a measuring point, and what follows from it at other budgets. Never private.
 
 use dpci_core::Result;
+use dpci_core::design::OnViolation;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
 use numpy::PyUntypedArrayMethods;
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::fit::Spec;
+use crate::names::Named;
 use crate::records::Records;
 use crate::release::Kind as _;
 use crate::task;
@@ -65,19 +67,21 @@ fn metric(width: Option<f64>) -> core::Metric {
 #[pymethods]
 impl Utility {
     #[new]
-    #[pyo3(signature = (spec, records, *, clip, n_threads))]
+    #[pyo3(signature = (spec, records, *, on_violation, n_threads))]
     fn new(
         py: Python<'_>,
         spec: &Bound<'_, Spec>,
         records: &Bound<'_, Records>,
-        clip: bool,
+        on_violation: Named<OnViolation>,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let arrays = records.get().arrays(py)?;
         let data = arrays.data()?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = data.design(&spec.rules(clip), exec)?.compacted(exec)?;
+            let design = data
+                .design(&spec.rules(on_violation.0), exec)?
+                .compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {

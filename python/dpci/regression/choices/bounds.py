@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
-from dpci.data.arrays import Features, NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
+from dpci.data.arrays import Features, NamedRows, OnViolation, PlacedRows, as_features, as_matrix, as_numbers, as_vector
 from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
@@ -111,7 +111,7 @@ class Standardise:
 
     bounds: Bounds | None
     targets: Targets
-    clip: bool
+    on_violation: OnViolation
 
     def place(self, n_columns: int) -> tuple[_F64, _F64]:
         """Return the middle and half the width of each of so many columns, the last of which are further targets."""
@@ -133,7 +133,7 @@ class Standardise:
         if isinstance(features.values, tuple):
             raise InvalidInput(SPARSE)
         matrix = as_matrix(X).values
-        further, last = self.targets.split(values, clip=self.clip)
+        further, last = self.targets.split(values, clip=self.on_violation != "error")
         if len(last) != features.shape[0]:
             raise InvalidInput(f"y must have one row for each of the {features.shape[0]} rows of X, got {len(last)}")
         rows = np.column_stack([matrix, further])
@@ -169,13 +169,13 @@ class Standardise:
     def _scale(self, values: NDArray[Any], out: _F64, middle: _F64, half: _F64, start: int) -> None:
         np.subtract(values, middle, out=out)
         np.divide(out, half, out=out)
-        if self.bounds is not None and self.bounds.in_core:
+        if self.on_violation == "weight" or (self.bounds is not None and self.bounds.in_core):
             return
         # The least and the greatest number say whether any is outside, or none at all.
         inside = out.size == 0 or (out.min() >= -1.0 and out.max() <= 1.0)
         if inside:
             return
-        outside = ~(np.abs(out) <= 1.0) & ~(self.clip & np.isfinite(values))
+        outside = ~(np.abs(out) <= 1.0) & ~((self.on_violation == "clip") & np.isfinite(values))
         if outside.any():
             i, j = map(int, np.argwhere(outside)[0])
             value = float(values[i, j])
@@ -193,7 +193,7 @@ class Standardise:
         given = as_vector("y", y)
         moved = given - middle
         outside = np.abs(moved) > half
-        if not self.clip and outside.any():
+        if self.on_violation == "error" and outside.any():
             row = int(np.argmax(outside))
             lower, upper = middle - half, middle + half
             raise InvalidInput(f"y must be within target_bound ({lower:g}, {upper:g}), got {given[row]:g} in row {row}")

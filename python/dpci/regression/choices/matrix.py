@@ -79,10 +79,10 @@ class MatrixChoices(NoisyChoices):
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
+        super().__post_init__()  # which may give weights
         counts = self.unit is not None or self.weights is not None
         object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=counts))
         object.__setattr__(self, "refine", check_planned("refine", self.refine))
-        super().__post_init__()
 
     # The core adds the constant, and its name comes last.
     has_constant = True
@@ -109,7 +109,7 @@ class MatrixChoices(NoisyChoices):
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
-        return Standardise(self.bounds, self.targets, self.clip)
+        return Standardise(self.bounds, self.targets, self.on_violation)
 
     def core_domain(self, n_columns: int) -> RowDomain:
         """Return the domain of rows of so many columns, further targets included, as the core sees them."""
@@ -195,6 +195,11 @@ def matrix_choices(
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`release` make."""
     given, on_violation = read_rows(rows)
+    if on_violation == "weight" and bounds is not None:
+        raise InvalidInput(
+            "bounds move numbers beyond them, so that no row weighs less, got rows with weights (pass a schema with "
+            'outside="weight", or dpci.rows.Weighted without bounds)'
+        )
     placed, domain = bounds_and_domain(bounds, given, several=targets.further > 0)
     return MatrixChoices(
         bounds=placed,
@@ -235,6 +240,7 @@ def choices_of_fit(
         if loss != Squared():
             raise InvalidInput(f"target_bound must be 1 with a schema, which scales the targets, got {loss!r}")
         placed, domain, name = Bounds.of_schema(schema), schema.rows, schema.target.column
+        on_violation = schema.on_violation(on_violation)
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
     return MatrixChoices(

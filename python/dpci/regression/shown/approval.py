@@ -26,7 +26,6 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
     columns = (*record.features, *record.targets)
     planned, charge = _planned(record), record.charge
     spent = steps_text(record.steps, str(record.cost_unit), record.seals)
-    clips = record.on_violation == "clip"
     found = Statement.of(
         record,
         kind="a moment matrix" if digest == record.digest else "a regression from a moment matrix",
@@ -70,7 +69,7 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
             ["coefficients of linear regressions in the population", *counts_text(record.persons, record.weights)]
         ),
         intervals=_intervals(record),
-        moved=("the ridge of a regression", *what_moves(record.table, clips=clips, ridge=False)),
+        moved=("the ridge of a regression", *what_moves(record.table, record.on_violation, ridge=False)),
         has_page=len(record.targets) == 1,
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
         findings=(
@@ -114,7 +113,7 @@ def approval_of_regression(
             if refined
             else "sampling and the noise in the matrix."
         ),
-        moved=tuple(what_moves(record.table, clips=found.clips, ridge=ridge)),
+        moved=tuple(what_moves(record.table, record.on_violation, ridge=ridge)),
         has_page=refusal is None,
     )
 

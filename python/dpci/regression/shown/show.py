@@ -35,6 +35,11 @@ _MOVED = (
     "moves the coefficient of a column with a long tail."
 )
 
+_BEYOND = {
+    "clip": "Numbers beyond the public bounds were moved to the bounds.",
+    "weight": "Records with numbers beyond the public bounds weigh less. Targets beyond them were moved to the bounds.",
+}
+
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
     """Return the coefficients in the units of the table."""
@@ -248,7 +253,7 @@ def page_of_regression(
         f"In {percent} of repetitions of the study an interval covers its target, {target} in the population.",
         note_of(record, model),
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
-        *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
+        *([] if record.on_violation == "error" else [_BEYOND[record.on_violation]]),
     ]
     caption = f"Coefficients{' in the units of the table' * in_units}, {percent} intervals"
     table = replace(coefficient_table(record, model, solution, level), caption=caption)

@@ -12,10 +12,12 @@ use crate::loss::{Hinge, HuberHinge, Logistic, Loss, SmoothHinge, Targets};
 use crate::mechanism::{Sealing, Values, release_fit, release_newton};
 use crate::moments::data_moments;
 use crate::noise::SimulationGenerator;
-use crate::privacy::{Budget, Perturbation};
+use crate::privacy::{Budget, Neighbors, Perturbation};
 use crate::row_domain::{Blocks, RowDomain};
 use crate::spec::testing::*;
-use crate::spec::{Choices, Moments, NewtonSpec, Spec};
+use crate::spec::{
+    Choices, Moments, NewtonSpec, NoiseKind, ReportSpec, Spec, TuningMethod, TuningSpec,
+};
 use crate::unit::{Unit, Weighting};
 
 fn blocks() -> RowDomain {
@@ -265,4 +267,28 @@ fn newton_steps_weigh_rows_of_any_length_themselves() {
         assert!(far.params.iter().all(|p| p.is_finite()));
         assert!(released(&rows, &targets, OnViolation::Error).is_err());
     }
+}
+
+#[test]
+fn a_tuning_and_a_report_refuse_far_rows() {
+    let far = far(Perturbation::Objective, 1.0);
+    let loss: Arc<dyn Loss> = Arc::new(Logistic);
+    let tuned = TuningSpec::new(
+        &[far.clone()],
+        loss,
+        Some(1.0),
+        pure(1.0),
+        TuningMethod::Chunks,
+    );
+    let refused = tuned.unwrap_err().to_string();
+    assert!(refused.contains("got rows=\"weight\""), "{refused}");
+    let mut reported = Choices {
+        budget: approx(1.0, 1e-6),
+        moments: Moments::None,
+        ..far
+    };
+    reported.terms.neighbors = Neighbors::AddRemove;
+    reported.noise = Some(NoiseKind::ShapedGaussian);
+    let refused = ReportSpec::new(&reported, None).unwrap_err().to_string();
+    assert!(refused.contains("rows=\"weight\""), "{refused}");
 }

@@ -217,6 +217,7 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
             "mechanism=\"output\"",
         ),
         (c.moments == Moments::None, "released moments"),
+        (!c.terms.has_far_rows(), "rows=\"weight\""),
         (
             c.noise != Some(NoiseKind::ShapedGaussian),
             "noise=\"shaped_gaussian\"",

@@ -93,6 +93,13 @@ impl TuningSpec {
             ));
         };
         check_common(candidates, &*loss)?;
+        if first.terms.has_far_rows() {
+            return Err(Error::Unsupported(
+                "a tuning requires rows within their bounds, because the loss of rows beyond them has no bound, got \
+                rows=\"weight\""
+                    .into(),
+            ));
+        }
         let row_norm = row_norm_bound(first.rows.norm(), first.intercept);
         let radii = scoring_radii(candidates, validation_radius)?;
         let greatest = radii
