@@ -12,6 +12,7 @@ from _timing import commit
 from dpci import _core
 from dpci.audit.bounds import delta_at, epsilon_at, lower_bound, probability_bounds
 from dpci.budgets import core_budget
+from dpci.data.arrays import Treatment
 
 N_RECORDS = 10
 CONFIDENCE = 1.0 - 1e-6
@@ -58,11 +59,13 @@ def rows_of(changed: float, copies: int) -> _F64:
     return np.append(np.zeros(N_RECORDS - 1), np.full(copies, changed))[:, None]
 
 
-def parameters(spec: _core.Spec, rows: _F64, seeds: range, **columns: Any) -> _F64:
+def parameters(
+    spec: _core.Spec, rows: _F64, seeds: range, *, on_violation: Treatment = "error", **columns: Any
+) -> _F64:
     """Return the released parameter of every seed."""
     y = np.ones(len(rows))
     fits = (
-        _core.release(spec, _core.Records(rows, y, **columns), on_violation="error", n_threads=1, seed=seed)
+        _core.release(spec, _core.Records(rows, y, **columns), on_violation=on_violation, n_threads=1, seed=seed)
         for seed in seeds
     )
     return np.array([fit["params"][0] for fit in fits])

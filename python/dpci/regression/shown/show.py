@@ -35,6 +35,10 @@ _MOVED = (
     "moves the coefficient of a column with a long tail."
 )
 
+_WEIGHED = (
+    " Coefficients are those of the columns as they are, where the model holds: records with numbers beyond the bounds "
+    "weigh less. Targets beyond theirs are moved to them."
+)
 _BEYOND = {
     "clip": "Numbers beyond the public bounds were moved to the bounds.",
     "weight": "Records with numbers beyond the public bounds weigh less. Targets beyond them were moved to the bounds.",
@@ -128,6 +132,7 @@ def note_of(record: MomentRecord, model: Model) -> str:
     share = "" if has_units(record, model) else " Noise: its share of the error variance."
     bounds = record.released_bounds
     moved = "" if bounds is None or bounds.share is None else _MOVED
+    moved = _WEIGHED if record.on_violation == "weight" else moved
     return f"{_ACCOUNTED}{assumed}{moved}{share}"
 
 
