@@ -69,7 +69,8 @@ def main() -> None:
     print(f"`benches/far_rows.py --n {given.n} --runs {given.runs}`, commit {commit()}, {today}, seeds from 80,000.\n")
     print(
         "How often 95% intervals cover the slopes of the columns as they are: lognormal / normal / t₃ / uniform. "
-        "`length`: with weights over that with clipping, geometric mean. `given`: the share of slopes with an interval.\n"
+        "`length`: with weights over that with clipping, geometric mean. `given`: the share of slopes with an "
+        "interval.\n"
     )
     header = ("target", "budget", "clipped: covered", "weights: covered", "length", "given")
     cells = (row(target, budget, given.n, seeds) for target in TARGETS for budget in BUDGETS)
