@@ -1,4 +1,4 @@
-"""Audits weighted records: one at the bound, or beyond that of its row, is replaced; the argument is the number of runs."""
+"""Audits weighted records: one at the bound, or beyond that of its row, is replaced; the argument is how many runs."""
 
 import sys
 
