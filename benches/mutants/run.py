@@ -42,9 +42,8 @@ PYTHON = {
     "accounting": [
         "accounting/guarantee.py",
         "accounting/costs.py",
-        "accounting/costs.py",
         "budgets.py",
-        "released/consistency.py",
+        "released/record.py",
         "base/codec.py",
     ],
 }

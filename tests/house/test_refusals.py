@@ -213,6 +213,7 @@ SITES = {
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
         "RawTable.shape": (2, ("table_columns",)),
+        "on_violation_of": (1, ()),
         "_read_table": (1, ()),
     },
     "schema/partial": {

@@ -149,7 +149,7 @@ KEYWORDS = {
         InvalidInput,
         r'calibration="paper" requires projection="floor", got projection="cautious"',
     ),
-    "rows by name": ({"rows": "drop"}, InvalidInput, r"rows must be a number, 'clip' or .* got rows='drop'"),
+    "rows by name": ({"rows": "drop"}, InvalidInput, r"rows must be a number, 'clip', 'weight' or .* got rows='drop'"),
     "rows a flag": ({"rows": True}, InvalidInput, r"rows must be a number, Ball or Blocks .* got rows=True"),
     "rows an array": ({"rows": np.ones(2)}, InvalidInput, r"rows must be a number, Ball or Blocks"),
     "neighbors": ({"neighbors": "swap"}, InvalidInput, r"neighbors must be 'replace_one' or dpci.AddRemove\(n_p"),

@@ -78,7 +78,7 @@ def test_an_earlier_fit_predicts_the_lengths():
         ({"budgets": 1.0}, InvalidInput, "budget must be dpci.PureDP"),
         ({"budgets": ()}, InvalidInput, "budgets must hold at least one, got none"),
         ({"mechanisms": "noisy"}, InvalidInput, "mechanism must be 'objective'"),
-        ({"rows": [ROWS, "ball"]}, InvalidInput, "rows must be a number, 'clip' or an object of dpci.rows"),
+        ({"rows": [ROWS, "ball"]}, InvalidInput, "rows must be a number, 'clip', 'weight' or an object of dpci.rows"),
         ({"rows": Blocks([1.0])}, InvalidInput, "rows must bound every column of X, 5 without"),
         ({"budget": dpci.PureDP(1.0)}, TypeError, "unexpected keyword argument 'budget'"),
         ({"mechanism": "output"}, TypeError, "unexpected keyword argument 'mechanism'"),

@@ -176,8 +176,7 @@ class PartRules:
             "intercept": self.intercept,
             "on_violation": self.treatment,
             "n_threads": self.n_threads,
-            # Rows beyond their bounds alone have weights that no column holds.
-            "weight_bound": None if self.weights is None or self.beside.weights is None else self.weights.bound,
+            "weight_bound": None if self.weights is None else self.weights.bound,
         }
 
     def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives

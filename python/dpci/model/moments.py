@@ -25,7 +25,7 @@ from dpci.regression.result import LinearFit
 from dpci.rows import read_rows
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, on_violation_of
 from dpci.sources.described import check_schema, source_of
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
@@ -115,7 +115,7 @@ def _choices(
         if l2_strength == 0.0:
             _check_references(known, fit_intercept=fit_intercept)
     beyond = read_rows(others["rows"]).on_violation
-    beyond = beyond if schema is None else known.on_violation(beyond)
+    beyond = beyond if schema is None else on_violation_of(known, beyond)
     counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
     made = choices_of_fit(
         loss=loss,

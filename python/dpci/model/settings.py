@@ -42,7 +42,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, on_violation_of
 from dpci.sources.described import check_schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_terms
 
@@ -198,7 +198,7 @@ class Settings(DerivedFacts, NoisyChoices):
             values["mechanism"] = default_mechanism(check_loss(values.get("loss", Logistic.name)))
         rows, on_violation = read_rows(values.pop("rows", None))
         if schema is not None:
-            on_violation = check_schema(schema).on_violation(on_violation)
+            on_violation = on_violation_of(check_schema(schema), on_violation)
         relation = read_neighbors(values.pop("neighbors", "replace_one"))
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
         if rows is None:

@@ -236,12 +236,10 @@ class UnboundedColumn:
                 f"got lower={self.lower}, upper={self.upper}"
             )
         # A column with bounds has the same rules.
-        if self.lower is None or self.upper is None:
-            self.bounded(-1.0, 1.0, source="")
-            return
-        checked = self.bounded(self.lower, self.upper, source="")
-        object.__setattr__(self, "lower", float(checked.lower))
-        object.__setattr__(self, "upper", float(checked.upper))
+        checked = self.bounded(*(self.range or (-1.0, 1.0)), source="")
+        if self.range is not None:
+            object.__setattr__(self, "lower", float(checked.lower))
+            object.__setattr__(self, "upper", float(checked.upper))
 
     @property
     def range(self) -> tuple[float, float] | None:

@@ -193,15 +193,6 @@ class Schema(Displayed):
         """The domain of rows that goes with the encoding: the unit ball, or `rows`."""
         return Ball(self.row_norm) if self.encoding == "unit_norm" else self.rows
 
-    def on_violation(self, given: OnViolation) -> OnViolation:
-        """Return what happens to rows beyond their bounds, where ``rows`` of a caller says this."""
-        far = [column.name for column in self.columns if getattr(column, "outside", "clip") == "weight"]
-        if far and given == "clip":
-            raise InvalidInput(
-                f'rows must not be "clip" with a column whose outside is "weight", such as {far[0]!r}, got rows="clip"'
-            )
-        return "weight" if far else given
-
     @property
     def row_norm(self) -> float:
         """Public bound on ||x||_2 for every row: 1 for the encoding "unit_norm"."""
@@ -406,6 +397,16 @@ class Schema(Displayed):
     def from_file(cls, path: str | PathLike[str]) -> "Schema":
         """Return the schema of a ``.toml`` or ``.json`` file."""
         return cls.from_dict(read_file(path))
+
+
+def on_violation_of(schema: Schema, given: OnViolation) -> OnViolation:
+    """Return what happens to rows beyond the bounds of a schema, where ``rows`` of a caller says this."""
+    far = [column.name for column in schema.columns if getattr(column, "outside", "clip") == "weight"]
+    if far and given == "clip":
+        raise InvalidInput(
+            f'rows must not be "clip" with a column whose outside is "weight", such as {far[0]!r}, got rows="clip"'
+        )
+    return "weight" if far else given
 
 
 def encoded_rows(schema: Schema, table: Table) -> NDArray[np.float64] | CodedRows:

@@ -110,6 +110,21 @@ impl Sums {
     }
 }
 
+/// Weights with their bound; those of rows beyond their bounds alone, which the check finds, are `None`.
+fn weights_of(
+    weights: Option<&[f64]>,
+    bound: Option<f64>,
+    on_violation: OnViolation,
+) -> PyResult<Option<(&[f64], Weighting)>> {
+    let weighting = bound.map(|bound| Weighting::new(bound, bound));
+    match (weights, weighting.transpose().map_err(to_python)?) {
+        (Some(weights), Some(weighting)) => Ok(Some((weights, weighting))),
+        (None, None) => Ok(None),
+        (None, Some(_)) if on_violation == OnViolation::Weight => Ok(None),
+        (weights, _) => Err(alone("weights", "weight_bound", weights.is_some())),
+    }
+}
+
 #[pyfunction]
 #[pyo3(signature = (request, records, *, loss, row_norm, intercept, on_violation, n_threads, tags=None, max_rows=None, weight_bound=None))]
 pub(crate) fn part_sums(
@@ -141,12 +156,7 @@ pub(crate) fn part_sums(
         (None, None) => None,
         (numbers, _) => return Err(alone("persons", "tags", numbers.is_some())),
     };
-    let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
-    let weights = match (data.weights, weighting.transpose().map_err(to_python)?) {
-        (Some(weights), Some(weighting)) => Some((weights, weighting)),
-        (None, None) => None,
-        (weights, _) => return Err(alone("weights", "weight_bound", weights.is_some())),
-    };
+    let weights = weights_of(data.weights, weight_bound, on_violation.0)?;
     let (request, loss) = (request.get(), loss.get());
     let bounds = RowBounds {
         rows: row_norm.domain(),

@@ -26,7 +26,7 @@ from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, on_violation_of
 from dpci.unit import core_terms
 
 RESIDUAL_SHARE = 0.1
@@ -240,7 +240,7 @@ def choices_of_fit(
         if loss != Squared():
             raise InvalidInput(f"target_bound must be 1 with a schema, which scales the targets, got {loss!r}")
         placed, domain, name = Bounds.of_schema(schema), schema.rows, schema.target.column
-        on_violation = schema.on_violation(on_violation)
+        on_violation = on_violation_of(schema, on_violation)
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
     return MatrixChoices(
