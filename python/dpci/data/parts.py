@@ -221,8 +221,7 @@ class PartRules:
             _core.Records(features.values, self.targets(X, y, n_rows), persons=numbers, weights=weights),
             tags=tags,
             max_rows=None if self.unit is None else self.unit.max_rows,
-            # Rows beyond their bounds alone have weights that no column holds.
-            **{**self.bounds, **({"weight_bound": None} if weights is None else {})},
+            **self.bounds,
         )
         return sums, features, persons
 

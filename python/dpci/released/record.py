@@ -41,7 +41,7 @@ from dpci.released.newton import Newton
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, SavedRows, core_blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import SavedTable
+from dpci.schema.table import SavedTable, far_columns
 from dpci.unit import Persons, Weights, has_far_rows
 
 _check_ledger = formed("[0-9a-f]{32}", "32 hexadecimal digits")
@@ -70,7 +70,7 @@ def _check_labels(name: str, value: object) -> Classes:
 def check_far_rows(record: "Record", *, weighed: bool) -> None:
     """Refuse a record that says in one place alone that rows beyond their bounds weigh less."""
     far, table = record.on_violation == "weight", record.table
-    if has_far_rows(record.weights) != (far and weighed) or (table is not None and table.has_far_rows and not far):
+    if has_far_rows(record.weights) != (far and weighed) or (table is not None and far_columns(table) and not far):
         raise InvalidInput(
             f"{record.WHAT} must say of rows beyond their bounds what its weights and its schema do, got "
             f"on_violation={record.on_violation!r}"
