@@ -22,6 +22,7 @@ from dpci.schema import (
     PartialSchema,
     Schema,
     UnboundedColumn,
+    UnboundedTarget,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.DpciWarning")
@@ -238,3 +239,22 @@ def test_bad_weights_cost_nothing(rows, value, keywords):
     with pytest.raises(InvalidInput, match="weights must be finite"):
         dpci.fit(X / 1e3, CLASSES, budget=dpci.ZCDP(1.0), rows=rows, weights=weights, ledger=ledger, **keywords)
     assert ledger.spent == {"rho": 0.0}
+
+
+def test_with_released_bounds_of_the_target_no_column_is_said_to_be_as_it_is():
+    columns = tuple(UnboundedColumn(name=name, outside="weight") for name in BOUNDS)
+    partial = PartialSchema(columns=columns, target=UnboundedTarget(column="z"))
+    fit = dpci.fit(TABLE, schema=partial, budget=dpci.ZCDP(1.0), seed=1)
+    # Targets beyond the bounds follow no line.
+    units = fit.in_units()
+    assert (units.params[0] - SLOPES[0]) / units.std_errors[0] < -4.0
+    text = " ".join(fit.summary().split())
+    assert "those of the moved targets" in text
+    assert "as they are" not in text
+
+
+def test_a_ridge_pulls_the_regression_of_weighted_rows():
+    fit = dpci.fit(TABLE, schema=schema(), budget=dpci.ZCDP(1.0), seed=1, **RIDGE)
+    text = " ".join(fit.summary(full=True).split())
+    assert "in which rows beyond the bounds weigh less" in text
+    assert "as they are" not in text
