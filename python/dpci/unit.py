@@ -261,6 +261,11 @@ def check_weights(weights: object) -> Weights | None:
     return weights
 
 
+def has_far_rows(weights: Weights | None) -> bool:
+    """Return whether rows beyond their bounds weigh less."""
+    return weights is not None and weights.far_rows
+
+
 def unit_in_words(unit: Persons | None) -> str:
     """Return the unit that a release protects, for messages."""
     return "a row" if unit is None else f"a person ({unit})"
@@ -276,5 +281,5 @@ def core_terms(
         persons=unit is not None,
         max_rows=None if unit is None else unit.max_rows,
         weights=None if weights is None else (weights.bound, weights.total),
-        far_rows=weights is not None and weights.far_rows,
+        far_rows=has_far_rows(weights),
     )

@@ -1,18 +1,29 @@
 """Rows beyond their bounds that stay as they are and weigh less: targets, parts, files and refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import statsmodels.api as sm
 
 import dpci
-from dpci import tuning
+from dpci import lowlevel, tuning
 from dpci.approval.approvable import statement_of
 from dpci.errors import InvalidInput
+from dpci.regression.result import record_of as regression_record
 from dpci.released.model import record_of
 from dpci.rows import Blocks, Weighted
-from dpci.schema import ClassTarget, NumericColumn, NumericTarget, PartialSchema, Schema, UnboundedColumn
+from dpci.schema import (
+    CategoricalTarget,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    PartialSchema,
+    Schema,
+    UnboundedColumn,
+    UnboundedTarget,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.DpciWarning")
 N = 20_000
@@ -123,6 +134,8 @@ def test_a_column_and_a_file_say_what_happens_beyond_the_bounds(tmp_path):
 
 
 FAR, RIDGE = {"budget": dpci.ZCDP(1.0), "rows": "weight"}, {"l2_strength": 0.1}
+TO_BUDGET = {"budget": dpci.ZCDP(1.0), **RIDGE}
+SEVERAL = CategoricalTarget(column="y", classes=(("no",), ("yes",), ("else",)))
 WITHIN = dpci.mechanisms.ObjectivePerturbation(radius=1.0)
 REFUSED = {
     'rows must not be "clip"': lambda: dpci.fit(TABLE, schema=schema(), budget=dpci.ZCDP(1.0), rows="clip"),
@@ -140,6 +153,11 @@ REFUSED = {
         X, CLASSES, n_public=N, **{**FAR, **RIDGE, "budget": dpci.ApproxDP(1.0, 1e-6)}
     ),
     "rows must be a bound": lambda: dpci.multinomial.fit(X, CLASSES, classes=(0, 1, 2), **FAR, **RIDGE),
+    "a schema for dpci.multinomial": lambda: dpci.multinomial.fit(
+        TABLE, schema=schema(SEVERAL), rows="clip", **TO_BUDGET
+    ),
+    "a spline ends at": lambda: Schema.from_formula("y ~ bs(a, df=5)", schema()),
+    "come without weights": lambda: lowlevel.checked_rows(X, rows="weight"),
     "rows must be a bound on": lambda: dpci.baselines.functional_mechanism(X, CLASSES, **FAR),
 }
 
@@ -148,3 +166,95 @@ REFUSED = {
 def test_others_refuse_them_before_anything_is_spent(message):
     with pytest.raises(InvalidInput, match=message):
         REFUSED[message]()
+
+
+def test_a_caller_cannot_say_that_rows_lie_beyond_their_bounds():
+    weights = dpci.Weights(np.ones(N), bound=1.0, far_rows=True)
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    fit = dpci.fit(
+        X / 1e3, CLASSES, classes=(False, True), budget=dpci.ZCDP(1.0), weights=weights, ledger=ledger, **RIDGE
+    )
+    assert record_of(fit).weights == dpci.Weights(bound=1.0)
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"l2_strength": 1e-3}, {"loss": "squared"}], ids=["newton", "ridge", "squared"]
+)
+@pytest.mark.parametrize("value", [1e20, 1e200, -1.7e308])
+def test_no_number_makes_a_release_fail(value, keywords):
+    described = schema(NumericTarget(column="z", lower=-5, upper=20) if "loss" in keywords else WHICH)
+    described = Schema.from_formula("a * b + I(a**10)", described)
+    table = {**TABLE, "a": np.where(np.arange(N) == 7, value, TABLE["a"])}
+    fit = dpci.fit(table, schema=described, budget=dpci.ZCDP(1.0), seed=1, **keywords)
+    assert np.isfinite(fit.params).all()
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{}, {"l2_strength": 1e-3}, {"loss": "squared", "mechanism": "moments"}],
+    ids=["newton", "ridge", "matrix"],
+)
+def test_a_forged_record_is_refused(keywords):
+    target = NumericTarget(column="z", lower=-5, upper=20) if "loss" in keywords else WHICH
+    fit = dpci.fit(TABLE, schema=schema(target), budget=dpci.ZCDP(1.0), seed=1, **keywords)
+    record = regression_record(fit) if "loss" in keywords else record_of(fit)
+    other = dpci.Weights(bound=1.0, far_rows=record.weights is None)
+    for forged in ({"on_violation": "clip"}, {"on_violation": "error"}, {"weights": other}):
+        with pytest.raises(InvalidInput, match="rows beyond their bounds"):
+            replace(record, **forged)
+
+
+def test_a_comparison_needs_equal_bounds_beyond_which_rows_weigh_less():
+    fits = [
+        dpci.fit(
+            X, CLASSES, classes=(False, True), budget=dpci.ZCDP(1.0), rows=Weighted(bound), seed=seed, l2_strength=0.01
+        )
+        for seed, bound in enumerate((1.0, 1.0, 2.0))
+    ]
+    dpci.compare(*fits[:2])
+    with pytest.raises(InvalidInput, match="the same rows, beyond which records weigh less"):
+        dpci.compare(*fits[1:])
+
+
+def test_a_regression_says_whether_other_columns_weigh_its_rows():
+    matrix = dpci.regression.release(
+        TABLE,
+        schema=schema(NumericTarget(column="z", lower=-5, upper=20)),
+        budget=dpci.ZCDP(1.0),
+        seed=1,
+        robust=[dpci.regression.Regression(), dpci.regression.Regression(features=("b",))],
+    )
+    texts = [" ".join(matrix.fit(features=names).summary().split()) for names in (None, ("b",))]
+    assert "of the columns as they are" in texts[0]
+    assert "of the columns as they are" not in texts[1]
+    assert "regressor or not" in texts[1]
+
+
+@pytest.mark.parametrize("rows", [None, "weight"])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("keywords", [{}, RIDGE], ids=["newton", "ridge"])
+def test_bad_weights_cost_nothing(rows, value, keywords):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    weights = dpci.Weights(np.where(np.arange(N) == 5, value, 1.0), bound=2.0)
+    with pytest.raises(InvalidInput, match="weights must be finite"):
+        dpci.fit(X / 1e3, CLASSES, budget=dpci.ZCDP(1.0), rows=rows, weights=weights, ledger=ledger, **keywords)
+    assert ledger.spent == {"rho": 0.0}
+
+
+def test_with_released_bounds_of_the_target_no_column_is_said_to_be_as_it_is():
+    columns = tuple(UnboundedColumn(name=name, outside="weight") for name in BOUNDS)
+    partial = PartialSchema(columns=columns, target=UnboundedTarget(column="z"))
+    fit = dpci.fit(TABLE, schema=partial, budget=dpci.ZCDP(1.0), seed=1)
+    # Targets beyond the bounds follow no line.
+    units = fit.in_units()
+    assert (units.params[0] - SLOPES[0]) / units.std_errors[0] < -4.0
+    text = " ".join(fit.summary().split())
+    assert "those of the moved targets" in text
+    assert "as they are" not in text
+
+
+def test_a_ridge_pulls_the_regression_of_weighted_rows():
+    fit = dpci.fit(TABLE, schema=schema(), budget=dpci.ZCDP(1.0), seed=1, **RIDGE)
+    text = " ".join(fit.summary(full=True).split())
+    assert "in which rows beyond the bounds weigh less" in text
+    assert "as they are" not in text

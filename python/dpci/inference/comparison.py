@@ -27,7 +27,7 @@ from dpci.schema.table import Schema, same_columns
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import BANNER, Document, Paragraph, Table
 from dpci.shown.text import as_text
-from dpci.unit import Persons, Weights
+from dpci.unit import Persons, Weights, has_far_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,10 +222,11 @@ def compare(
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
     Both must have comparable targets: equal names, loss, regularisation, classes, intercept and ``max_rows``, and the
-    same public bounds if rows or weights were clipped to them. With ``target="unregularised"`` λ may differ. Under
-    add/remove targets are comparable only if ``n_public`` over the private number of records is the same in both fits,
-    and with weights only if the total over the private sum of the weights is. No release can show these ratios
-    (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
+    same public bounds if rows or weights were clipped to them, or rows beyond them weigh less. With
+    ``target="unregularised"`` λ may differ. Under add/remove targets are comparable only if ``n_public`` over the
+    private number of records is the same in both fits, and with weights only if the total over the private sum of the
+    weights is. No release can show these ratios (:attr:`Comparison.private_n_samples`). The comparison reads no data
+    and uses no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
@@ -332,7 +333,8 @@ def _(result: FitInference) -> ComparedFacts:
         "classes": record.classes,
         "intercept_scale": record.intercept_scale,
         "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
-        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation == "clip"),
+        "rows, beyond which records weigh less,": record.rows if has_far_rows(record.weights) else None,
+        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
     }
     units = None if result.schema is None else UnitMap(*unit_map(record)[:3])
     add_remove, custom = record.neighbors == "add_remove", record.loss["name"] == "custom"

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import (
+    broken,
     check_choice,
     check_count,
     check_finite,
@@ -235,11 +236,13 @@ def checked_rows(
     Raises
     ------
     InvalidInput
-        For entries that are not finite, and for rows longer than 1e150.
+        For entries that are not finite, for rows longer than 1e150, and for "weight".
     RowNormViolation
         For a row beyond the bound that is not clipped.
     """
     given, on_violation = read_rows(rows)
+    if on_violation == "weight":
+        raise broken("rows", "bounds that all returned rows obey, because they come without weights", rows)
     domain = given or Ball()
     features = as_features(X)
     domain.check_columns(features.shape[1])

@@ -24,7 +24,7 @@ from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.rows import BallLike, read_ball
 from dpci.schema.columns import CategoricalTarget
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, far_columns
 from dpci.sources.chunks import Chunks
 from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
@@ -181,6 +181,10 @@ def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keyw
         raise InvalidInput(
             "schema must have encoding='unit_norm' for dpci.multinomial.fit, whose rows lie in a ball, got "
             f"encoding={schema.encoding!r}"
+        )
+    if far_columns(schema):
+        raise InvalidInput(
+            'outside must be "clip" or "error" in the columns of a schema for dpci.multinomial.fit, got "weight"'
         )
     return dataclasses.replace(settings, loss=loss, schema=schema, rows=schema.domain)
 

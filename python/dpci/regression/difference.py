@@ -7,6 +7,7 @@ from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_fac
 from dpci.regression.law import ErrorParts
 from dpci.regression.result import LinearFit, model_of, record_of, solution_of
 from dpci.regression.shown.show import target_name
+from dpci.unit import has_far_rows
 
 __all__: list[str] = []
 
@@ -23,7 +24,8 @@ def _facts(result: LinearFit) -> ComparedFacts:
         "l2_strength": result.l2_strength,
         "units of l2_strength": result.l2_rule if result.l2_strength else None,
         "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
-        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation == "clip"),
+        "bounds, beyond which records weigh less,": moved if has_far_rows(record.weights) else None,
+        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
     }
     return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")
 

@@ -20,7 +20,7 @@ from dpci.regression.choices.model import Place
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
-from dpci.released.record import Record
+from dpci.released.record import Record, check_far_rows
 
 _F64 = NDArray[np.float64]
 
@@ -66,6 +66,7 @@ class MomentRecord(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_far_rows(self, weighed=True)
         self._check_arrays()
         k = len(self.columns)
         if self.further != self.columns[k - len(self.further) :] or len(self.further) >= k:

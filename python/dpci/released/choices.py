@@ -31,9 +31,11 @@ class NoisyChoices:
 
     def __post_init__(self) -> None:
         check_choice("on_violation", self.on_violation, ("error", "clip", "weight"))
-        if self.treatment == "weight":
-            weights = Weights(bound=1.0) if self.weights is None else self.weights
-            object.__setattr__(self, "weights", replace(weights, far_rows=True))
+        far, weights = self.treatment == "weight", self.weights
+        if far and weights is None:
+            weights = Weights(bound=1.0)
+        if weights is not None:
+            object.__setattr__(self, "weights", replace(weights, far_rows=far))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))

@@ -270,8 +270,8 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
         ]
     if record.on_violation == "weight":
         items.append(
-            f"Records beyond the public bounds ({record.rows}) weigh less. Where the model holds, the target is that "
-            "of all records alike; where it does not, that of a regression with these weights."
+            f"Records beyond the public bounds ({record.rows}) weigh less. The target is that of a regression with "
+            "these weights: without a ridge, where the model holds, that of all records alike."
         )
     if record.on_violation == "clip":
         items.append(

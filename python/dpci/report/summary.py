@@ -46,6 +46,7 @@ from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
+from dpci.unit import has_far_rows
 
 _F64 = NDArray[np.float64]
 
@@ -485,6 +486,7 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
             "from the released parameters; given where released values show that the step holds."
         )
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
+    domain += ", in which rows beyond the bounds weigh less" if has_far_rows(record.weights) else ""
     ridge = f"lambda={record.l2_strength:g}"
     if record.neighbors == "add_remove":
         units = "records" if record.persons is None else "persons"
@@ -507,13 +509,11 @@ def ordinary_coefficients(record: FitRecord) -> str:
 
 def _clipped(record: FitRecord) -> str:
     """Return which bounds rows or numbers are moved to."""
-    if record.table is None:
-        return {
-            "clip": "with rows moved to their bounds",
-            "weight": "with rows as they are, where the model holds",
-        }.get(record.on_violation, "of rows within their bounds")
     if record.on_violation == "weight":
-        return "with numbers as they are, where the model holds"
+        within = "" if record.classes else " and targets lie within their bounds"
+        return f"with {'rows' if record.table is None else 'numbers'} as they are, where the model holds{within}"
+    if record.table is None:
+        return "with rows moved to their bounds" if record.on_violation == "clip" else "of rows within their bounds"
     return f"with numbers clipped to the {'public' if record.released_bounds is None else 'released'} bounds"
 
 

@@ -399,9 +399,14 @@ class Schema(Displayed):
         return cls.from_dict(read_file(path))
 
 
+def far_columns(schema: Schema) -> list[str]:
+    """Return the columns whose numbers stay as they are beyond their bounds, in rows that weigh less."""
+    return [part.name for part in schema.columns if isinstance(part, NumericColumn) and part.outside == "weight"]
+
+
 def on_violation_of(schema: Schema, given: OnViolation) -> OnViolation:
     """Return what happens to rows beyond the bounds of a schema, where ``rows`` of a caller says this."""
-    far = [column.name for column in schema.columns if getattr(column, "outside", "clip") == "weight"]
+    far = far_columns(schema)
     if far and given == "clip":
         raise InvalidInput(
             f'rows must not be "clip" with a column whose outside is "weight", such as {far[0]!r}, got rows="clip"'

@@ -196,6 +196,11 @@ def _resolved(factor: Factor, columns: Mapping[str, Column]) -> Factor:
         kind, got = ("categorical", "a number") if wanted is CategoricalColumn else ("numeric", "categories")
         raise InvalidInput(f"a {type(factor).__name__} must be of a {kind} column, got {factor.column!r}, of {got}")
     if isinstance(factor, Spline) and isinstance(column, NumericColumn):
+        if column.outside == "weight":
+            raise InvalidInput(
+                f"the column of a spline must have outside='clip' or 'error', because a spline ends at the bounds, got "
+                f"outside='weight' of {factor.column!r}"
+            )
         places = [column.lower, *factor.knots, column.upper]
         if not all(one < other for one, other in itertools.pairwise(places)):
             raise InvalidInput(

@@ -9,6 +9,7 @@ from dpci.cli.options import find_schema, parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
+from dpci.schema.table import far_columns
 from dpci.sources.files import is_stream
 from dpci.sources.find import find_tables
 
@@ -77,7 +78,7 @@ def regress(
             budget=budget,
             l2_strength=ridge,
             intercept=intercept,
-            rows="clip",
+            rows="weight" if far_columns(description) else "clip",
             neighbors=options.relation(neighbors, n_public),
             ledger=paying,
             n_threads=delivery.threads,

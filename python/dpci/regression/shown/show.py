@@ -36,8 +36,16 @@ _MOVED = (
 )
 
 _WEIGHED = (
-    " Coefficients are those of the columns as they are, where the model holds: records with numbers beyond the bounds "
-    "weigh less. Targets beyond theirs are moved to them."
+    " Coefficients are those of the columns as they are, where the model holds and targets lie within their bounds: "
+    "records with other numbers beyond the bounds weigh less, and targets beyond theirs are moved to them."
+)
+_WEIGHED_MOVED = (
+    " Records with numbers beyond the bounds weigh less. Targets beyond the released bounds are moved to them, and "
+    "coefficients are those of the moved targets in a regression with these weights."
+)
+_WEIGHED_BY_OTHERS = (
+    " Records with numbers beyond the bounds of any column weigh less, regressor or not: coefficients are those of a "
+    "regression with these weights."
 )
 _BEYOND = {
     "clip": "Numbers beyond the public bounds were moved to the bounds.",
@@ -132,7 +140,12 @@ def note_of(record: MomentRecord, model: Model) -> str:
     share = "" if has_units(record, model) else " Noise: its share of the error variance."
     bounds = record.released_bounds
     moved = "" if bounds is None or bounds.share is None else _MOVED
-    moved = _WEIGHED if record.on_violation == "weight" else moved
+    if record.on_violation == "weight":
+        # Weights that depend on regressors alone do not move the coefficients of a model that holds.
+        is_whole = model.target in record.targets and set(record.features) <= {*model.features}
+        moved = _WEIGHED if is_whole else _WEIGHED_BY_OTHERS
+        if is_whole and bounds is not None and record.table is not None and record.table.target.column in bounds.ranges:
+            moved = _WEIGHED_MOVED
     return f"{_ACCOUNTED}{assumed}{moved}{share}"
 
 

@@ -17,6 +17,10 @@ pub(super) const GREATEST_NORM: f64 = 1e150;
 /// Such a row is not refused but scaled below the bound like a clipped one, so the bound that privacy uses holds strictly.
 pub(super) const ROUNDING_ROOM: f64 = 1e-9;
 
+/// Shares of rows beyond their bounds are not below this: products of smaller ones with a slope or a curvature could be subnormal, which
+/// rounds them up by more than a part of themselves, and the row multiplies that by its length.
+const LEAST_SHARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+
 /// Factors that bring the rows into their domain.
 #[derive(Debug, Clone)]
 pub(super) enum Scales {
@@ -29,9 +33,12 @@ pub(super) enum Scales {
 }
 
 impl Scales {
-    /// The square of the least factor of each row, rounded down.
+    /// The square of the least factor of each row, rounded down; 0 below [`LEAST_SHARE`].
     pub(super) fn squared(&self, n_rows: usize) -> Vec<f64> {
-        let square = |scale: f64| (scale * scale).next_down().max(0.0);
+        let square = |scale: f64| match (scale * scale).next_down() {
+            square if square >= LEAST_SHARE => square,
+            _ => 0.0,
+        };
         let mut squares = vec![1.0; n_rows];
         match self {
             Self::None => {}

@@ -137,6 +137,29 @@ fn no_row_adds_more_than_one_within_its_bounds_could() {
     }
 }
 
+#[test]
+fn shares_so_small_that_they_lose_digits_are_0() {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let bound: f64 = 1e-12;
+    let held = bounds(RowDomain::Ball(bound), OnViolation::Weight);
+    let mut least = f64::INFINITY;
+    // Shares would be from 0 to 30 times the least number, and a quarter of each would be rounded.
+    for quotient in (0..400).map(|k| (1.5 + 0.02 * f64::from(k)) * 1e161 / 4.0) {
+        let x = [quotient * bound];
+        let design = Design::new(Rows::dense(&x, 1), &[1.0], None, &held, &exec).unwrap();
+        let found = data_moments(&design, &Logistic, &[0.0], 1.0, &exec).unwrap();
+        let greatest = 0.25 * bound * bound * (1.0 + 1e-12);
+        assert!(
+            found.curvature[0] <= greatest,
+            "{}",
+            found.curvature[0] / greatest
+        );
+        least = least.min(design.shares().unwrap()[0]);
+    }
+    assert_eq!(least.to_bits(), 0);
+}
+
 /// Choices of a fit to the rows of [`far_rows`], which weigh less beyond the unit ball.
 fn far(perturbation: Perturbation, epsilon: f64) -> Choices {
     let mut far = Choices {
