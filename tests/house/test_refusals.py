@@ -225,7 +225,7 @@ SITES = {
         "Spline.__post_init__": (4, ()),
         "Term.__post_init__": (4, ()),
         "Term.from_dict": (4, ()),
-        "_resolved": (5, ()),
+        "_resolved": (6, ()),
     },
 }
 

@@ -156,6 +156,7 @@ REFUSED = {
     "a schema for dpci.multinomial": lambda: dpci.multinomial.fit(
         TABLE, schema=schema(SEVERAL), rows="clip", **TO_BUDGET
     ),
+    "without weights": lambda: dpci.plan_table(n_samples=N, n_features=2, budgets=dpci.ZCDP(1.0), rows="weight"),
     "a spline ends at": lambda: Schema.from_formula("y ~ bs(a, df=5)", schema()),
     "come without weights": lambda: lowlevel.checked_rows(X, rows="weight"),
     "rows must be a bound on": lambda: dpci.baselines.functional_mechanism(X, CLASSES, **FAR),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from dpci.base.validation import broken
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
@@ -182,8 +183,10 @@ def _several(name: str, value: Any) -> list[Any]:  # noqa: ANN401  # one object,
 
 
 def _domains(rows: Domains | None) -> list[RowDomain]:
-    domains = [read_rows(domain).domain or Ball() for domain in _several("rows", rows)]
-    (domain, *others) = domains
+    given = [read_rows(domain) for domain in _several("rows", rows)]
+    if any(each.on_violation == "weight" for each in given):
+        raise broken("rows", "domains of a plan table, without weights (dpci.plan takes these)", rows)
+    domain, *others = domains = [each.domain or Ball() for each in given]
     return [domain, Ball(domain.norm)] if isinstance(domain, Blocks) and not others else domains
 
 

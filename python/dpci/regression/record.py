@@ -19,8 +19,8 @@ from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.model import Place
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
-from dpci.released.record import Record, check_far_rows
+from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside
+from dpci.released.record import Record
 
 _F64 = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class MomentRecord(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_far_rows(self, weighed=True)
+        check_far_rows(self.on_violation, self.weights, self.table, weighed=True)
         self._check_arrays()
         k = len(self.columns)
         if self.further != self.columns[k - len(self.further) :] or len(self.further) >= k:

@@ -25,8 +25,8 @@ from dpci.budgets import (
 from dpci.errors import InvalidInput
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
-from dpci.schema.table import Schema
-from dpci.unit import Persons, core_terms
+from dpci.schema.table import Schema, far_columns
+from dpci.unit import Persons, Weights, core_terms, has_far_rows
 
 RELEASED = "released at "
 """Beginning of the source of released bounds."""
@@ -277,3 +277,13 @@ class ReleasedBounds:
         spent = self.budget.parameters()
         epsilon = spent["epsilon"]
         return (epsilon, spent["delta"], math.inf) if self.listed else (epsilon, 0.0, epsilon**2 / 8.0)
+
+
+def check_far_rows(on_violation: str | None, weights: Weights | None, table: Schema | None, *, weighed: bool) -> None:
+    """Refuse a record of which one part alone has rows that weigh less beyond their bounds."""
+    far = on_violation == "weight"
+    if has_far_rows(weights) != (far and weighed) or (table is not None and far_columns(table) and not far):
+        raise InvalidInput(
+            "rows beyond their bounds must weigh less by on_violation, weights and schema alike, got "
+            f"on_violation={on_violation!r} and weights={weights}"
+        )

@@ -36,13 +36,13 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF, Classes, check_classes
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, LossFacts, SavedLoss, facts_of
-from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
+from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside
 from dpci.released.newton import Newton
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, SavedRows, core_blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import SavedTable, far_columns
-from dpci.unit import Persons, Weights, has_far_rows
+from dpci.schema.table import SavedTable
+from dpci.unit import Persons, Weights
 
 _check_ledger = formed("[0-9a-f]{32}", "32 hexadecimal digits")
 _check_time = formed(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "a UTC time as ledgers write it")
@@ -65,16 +65,6 @@ def _check_labels(name: str, value: object) -> Classes:
         if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
             raise InvalidInput(f"{name} must be within the range of floats, got {number}")
     return classes
-
-
-def check_far_rows(record: "Record", *, weighed: bool) -> None:
-    """Refuse a record that says in one place alone that rows beyond their bounds weigh less."""
-    far, table = record.on_violation == "weight", record.table
-    if has_far_rows(record.weights) != (far and weighed) or (table is not None and far_columns(table) and not far):
-        raise InvalidInput(
-            f"{record.WHAT} must say of rows beyond their bounds what its weights and its schema do, got "
-            f"on_violation={record.on_violation!r}"
-        )
 
 
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
@@ -342,7 +332,7 @@ class FitRecord(ModelRecord):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_shapes()
-        check_far_rows(self, weighed=self.newton is None)
+        check_far_rows(self.on_violation, self.weights, self.table, weighed=self.newton is None)
         if not self.steps:
             raise InvalidInput(f"{self.WHAT} must have at least one step, got none")
 

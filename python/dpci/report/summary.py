@@ -46,7 +46,6 @@ from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
-from dpci.unit import has_far_rows
 
 _F64 = NDArray[np.float64]
 
@@ -486,7 +485,9 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
             "from the released parameters; given where released values show that the step holds."
         )
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
-    domain += ", in which rows beyond the bounds weigh less" if has_far_rows(record.weights) else ""
+    domain += (
+        ", in which rows beyond the bounds weigh less" if record.weights is not None and record.weights.far_rows else ""
+    )
     ridge = f"lambda={record.l2_strength:g}"
     if record.neighbors == "add_remove":
         units = "records" if record.persons is None else "persons"

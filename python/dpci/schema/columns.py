@@ -27,7 +27,6 @@ from dpci.schema.cells import (
     no_moments,
 )
 
-_FARTHEST = 1e10
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
@@ -167,10 +166,8 @@ class NumericColumn:
         return np.asarray(unit if self.scale == "unit" else 2.0 * unit - 1.0)
 
     def held(self, numbers: _F64, least: float) -> _F64:
-        """Numbers moved into [least, 1] where they lie beyond it, or, where their rows weigh less instead, to ±10¹⁰."""
-        # A row that is this far out weighs 10⁻²⁰. Powers of its numbers are not too large for the core.
-        lower, upper = (-_FARTHEST, _FARTHEST) if self.outside == "weight" else (least, 1.0)
-        return np.clip(numbers, lower, upper)
+        """Numbers moved into [least, 1]; only to ±10¹⁰ where their rows weigh less instead, 10⁻²⁰ there."""
+        return np.clip(numbers, -1e10, 1e10) if self.outside == "weight" else np.clip(numbers, least, 1.0)
 
     @property
     def transformed_bounds(self) -> _F64:
