@@ -1,7 +1,8 @@
 //! The one check of the rows: finite, within the norm bound, targets legal; or clipping to the bounds.
 //!
 //! No row leaves it whose exact norm, scaled where it is scaled, is above the bound (docs/certificates.md, "Rows"): every computed norm
-//! is an upper bound, and a scale leaves room for the rounding of the entries that it makes.
+//! is an upper bound, and a scale leaves room for the rounding of the entries that it makes. Rows that weigh less stay as they are, and
+//! their shares follow from these scales.
 
 use std::borrow::Cow;
 use std::ops::Range;
