@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.approval.approvable import Approvable
 from dpci.cli.saved import KINDS, read_saved_result
 from dpci.per_instance import Report
 from dpci.released.result import Result, name_of
@@ -35,6 +36,8 @@ def kinds(base=Result):
 def test_the_list_has_every_kind():
     assert set(KINDS.values()) == set(kinds())
     assert all(name_of(kind) == name for name, kind in KINDS.items())
+    approved = {kind for kind in KINDS.values() if issubclass(kind, Approvable)}
+    assert not {kind for kind in approved if not any(isinstance(of_kind(name), kind) for name in MADE)}
 
 
 def test_no_command_asks_for_the_kind_of_an_object():

@@ -10,6 +10,12 @@ from dpci.losses import SEVERAL
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
+_USED = {
+    *("epsilon", "delta", "rho", "split", "l2_strength", "loss", "mechanism"),
+    *("intercept", "intercept_scale", "on_violation", "moments"),
+}
+"""Options of a model that a loss of several classes has."""
+
 
 def asks_several(model: ModelOptions, classes: str | None) -> bool:
     """Whether a command is asked for a model of several classes."""
@@ -51,7 +57,8 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
     **more
         Other keywords, None for those that were not given.
     """
-    unused = {**others, **{name: getattr(model, name) for name in ("radius", "rows", "projection", "calibration")}}
+    names = (field.name for field in dataclasses.fields(model) if field.name not in _USED)
+    unused = {**others, **{name: getattr(model, name) for name in names}}
     for name, value in unused.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"

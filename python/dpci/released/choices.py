@@ -10,7 +10,7 @@ from dpci.base.validation import check_choice, check_seed, check_threads
 from dpci.budgets import GaussianBudget, Neighbors, check_n_public
 from dpci.data.arrays import OnViolation, Treatment
 from dpci.losses import Squared
-from dpci.rows import Ball
+from dpci.rows import Ball, RowDomain
 from dpci.unit import Persons, Weights
 
 
@@ -81,7 +81,7 @@ class NoModel(NoisyChoices):
     on_violation: OnViolation = "clip"
     loss: Squared = _NO_TARGET
     two_classes: bool = False
-    rows: Ball = _UNBOUNDED
+    rows: RowDomain = _UNBOUNDED
     has_constant: bool = False
     intercept: None = None
     classes: None = None
