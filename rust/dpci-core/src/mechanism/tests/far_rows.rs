@@ -76,7 +76,9 @@ fn rows_beyond_their_bounds_weigh_the_square_of_what_would_bring_them_there() {
         for (x, w) in rows.chunks_exact(3).zip(&shares) {
             let size = match &domain {
                 RowDomain::Ball(bound) => vector::norm(x) / bound,
-                RowDomain::Blocks(_) => (x[0].abs() / 0.5).max((x[1].abs() + x[2].abs()) / 2.0),
+                RowDomain::Blocks(_) => {
+                    (x[0].abs() / 0.5).max(f64::midpoint(x[1].abs(), x[2].abs()))
+                }
             };
             let expected = size.max(1.0).powi(-2);
             assert!((w - expected).abs() <= 1e-9 * expected, "{x:?} {w}");
@@ -197,7 +199,9 @@ fn fitted(
 fn a_fit_with_far_rows_is_that_of_their_weights() {
     let (mut rows, _) = far_rows();
     // Rows as far as that are not within any public bound.
-    rows.iter_mut().for_each(|x| *x = x.clamp(-50.0, 50.0));
+    for x in &mut rows {
+        *x = x.clamp(-50.0, 50.0);
+    }
     let weights: Vec<f64> = rows
         .chunks_exact(3)
         .map(|x| vector::norm(x).max(1.0).powi(-2))
@@ -297,7 +301,7 @@ fn a_tuning_and_a_report_refuse_far_rows() {
     let far = far(Perturbation::Objective, 1.0);
     let loss: Arc<dyn Loss> = Arc::new(Logistic);
     let tuned = TuningSpec::new(
-        &[far.clone()],
+        std::slice::from_ref(&far),
         loss,
         Some(1.0),
         pure(1.0),
