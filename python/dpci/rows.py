@@ -175,7 +175,18 @@ RowDomain: TypeAlias = Ball | Blocks
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class _Beyond:
+    """Bounds of rows that may lie beyond them."""
+
+    within: RowDomain | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.within is not None:
+            object.__setattr__(self, "within", _domain("within", self.within))
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped(_Beyond):
     """Rows that are moved to their bounds where they lie beyond them; ``rows="clip"`` is short for ``Clipped()``.
 
     Targets and weights beyond their bounds are moved, too. Rows that are not clipped are refused there.
@@ -192,15 +203,9 @@ class Clipped:
     Clipped(within=Ball(norm=2.0))
     """
 
-    within: RowDomain | float | None = None
-
-    def __post_init__(self) -> None:
-        if self.within is not None:
-            object.__setattr__(self, "within", _domain("within", self.within))
-
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class Weighted(_Beyond):
     """Rows that stay as they are beyond their bounds and weigh less; ``rows="weight"`` is short for ``Weighted()``.
 
     A row that is q times as long as its bound weighs 1/q², or with Newton steps what these make of it
@@ -217,12 +222,6 @@ class Weighted:
     >>> dpci.rows.Weighted(2.0)
     Weighted(within=Ball(norm=2.0))
     """
-
-    within: RowDomain | float | None = None
-
-    def __post_init__(self) -> None:
-        if self.within is not None:
-            object.__setattr__(self, "within", _domain("within", self.within))
 
 
 RowsLike: TypeAlias = float | Ball | Blocks | Clipped | Weighted | Literal["clip", "weight"]

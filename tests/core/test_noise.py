@@ -110,7 +110,7 @@ def test_uniforms_of_a_grid_name_the_data():
 
 @pytest.mark.parametrize("noise", ["laplace", "normal"])
 def test_the_precision_of_a_sum_names_the_data(noise):
-    """Whatever sampler the noise comes from, numpy's here: what is excluded, is so with certainty."""
+    """Noise of any sampler, numpy's here: what is excluded, is so with certainty."""
     draw = getattr(np.random.default_rng(3), noise)
     with_one, without = (value + draw(size=N_RUNS) for value in (1.0, 0.0))
     assert not any(excludes(y, 1.0) for y in with_one.tolist())
