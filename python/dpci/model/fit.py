@@ -125,10 +125,10 @@ def fit(
         The public classes. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
     intercept : bool or float
         Whether a constant is appended to every row, or its size; its parameter is last.
-    rows : float, "clip", or object of dpci.rows, optional
+    rows : float, "clip", "weight", or object of dpci.rows, optional
         Public bounds of the rows: a number for their norm, or :class:`dpci.rows.Blocks`. None: norm 1, or those of the
         schema. Rows, targets and weights beyond their bounds are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
-        moves them to the bounds.
+        moves them to the bounds; with "weight", and ``dpci.rows.Weighted(bounds)``, such rows weigh less.
     neighbors : "replace_one" or AddRemove
         Tables that are hard to tell apart: with one record replaced, or under ``dpci.AddRemove(n_public=...)`` with one
         more or less. The number of records is then private, and has a public stand-in.

@@ -91,10 +91,11 @@ def release(
     bounds : (lower, upper), optional
         Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
         you know them.
-    rows : float, "clip", or object of dpci.rows, optional
+    rows : float, "clip", "weight", or object of dpci.rows, optional
         Instead of ``bounds``: a public bound on the Euclidean norm of a row, or :class:`dpci.rows.Blocks`, each of
         which is scaled by its bound. None: norm 1, if ``bounds`` are not given. "clip", which goes with ``bounds`` too,
-        moves numbers beyond their bounds to them; otherwise they are refused. Clipping changes what is estimated.
+        moves numbers beyond their bounds to them; with "weight", which does not, their rows weigh less; otherwise they
+        are refused. Clipping changes what is estimated.
     target_bound : float, (lower, upper), or list of (lower, upper)
         Public bound on the absolute value of the targets, or their public bounds. A list has the bounds of each of
         several targets. For rows in parts its length is the number of targets.
