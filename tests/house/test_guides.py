@@ -7,6 +7,7 @@ import shlex
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dpci
@@ -113,12 +114,26 @@ def test_a_case_runs(case, tmp_path, monkeypatch, capsys):
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(kind: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def from_an_office(n: int = 4000) -> bytes:
+    """A table as an office exports it: semicolons, decimal commas, empty cells, spaces, a letter beyond ASCII."""
+    draw = np.random.default_rng(1)
+    age, bmi, man = draw.uniform(18.0, 90.0, n), draw.normal(26.0, 4.0, n), draw.random(n) < 0.5
+    ill = draw.logistic(size=n) < 0.05 * (age - 60.0) + 0.1 * (bmi - 26.0) + 0.5 * man
+    lines = ["Nr;Straße;age;bmi;sex;ill"]
+    for row in range(n):
+        years = "" if row % 40 == 3 else f"{age[row]:.0f}"
+        index = "" if row % 60 == 5 else f"{bmi[row]:.1f}".replace(".", ",")
+        lines.append(f'{row};"Süd; 3";{years};{index};{"M " if man[row] else "F"};{"yes" if ill[row] else "no"}')
+    return "\r\n".join(lines).encode("latin-1")
 
 
 def test_the_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    Path("patients.csv").write_bytes(from_an_office())
     namespace = {"__name__": "__main__"}
     with warnings.catch_warnings(action="error"):
         # What the page says: studies and curves read the data, one test is by rows.
@@ -129,20 +144,25 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert printed.count("95% confidence intervals") == 1
     assert namespace["page"].startswith("<!DOCTYPE html>")
-    assert list(tmp_path.iterdir()) == []
+    assert [len(block.splitlines()) for block in blocks("python")][1:] == [10]
+    assert list(namespace["result"].odds_ratios().names) == ["age", "bmi", "sex=M", "age=missing", "bmi=missing"]
+    report = Path("approval.html").read_text(encoding="utf-8")
+    assert "the ledger is undamaged, with 1 entry" in report
+    assert {path.name for path in tmp_path.iterdir()} == {"patients.csv", "patients.ledger", "approval.html"}
 
 
 def test_the_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    lines = [
-        shlex.split(line, comments=True) for block in blocks("sh") for line in block.replace("\\\n", "").splitlines()
-    ]
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    (block,) = (block for block in blocks("sh", page) if "dpci ledger" in block)
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
     commands = [words[1:] for words in lines if words[:1] == ["dpci"]]
-    assert {words[0] for words in commands} == {"data", "check", "plan", "ledger", "fit", "report", "verify"}
+    assert {words[0] for words in commands} == {"data", "check", "plan", "ledger", "fit", "report", "verify", "predict"}
     for words in commands:
         assert main(words) == 0, words
     capsys.readouterr()
-    assert {"model.json", "model.png", "report.html", "approval.html"} <= {path.name for path in tmp_path.iterdir()}
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"model.json", "model.png", "report.html", "approval.html", "predicted.csv"} <= written
 
 
 def test_it_is_one_page():
