@@ -75,6 +75,27 @@ def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
     assert terminal.getvalue().strip("\0") == ""
 
 
+def test_a_utility_curve_shows_its_fits(monkeypatch):
+    keywords = {"at": dpci.PureDP(2.0), "l2_strength": 0.1, "classes": (False, True), "rows": "clip", "n_draws": 3}
+
+    def measured(**progress):
+        with pytest.warns(dpci.PrivacyLeakWarning):
+            return dpci.utility.curve(X, Y, **keywords, **progress)
+
+    plain = measured()
+    terminal = watched(monkeypatch)
+    shown = measured()
+    assert "/3.00" in terminal.getvalue()
+    assert (shown.params == plain.params).all()
+    assert "fits" not in terminal.getvalue()
+    assert shown.epsilon_for(plain.predict_utility(3.0)) == plain.epsilon_for(plain.predict_utility(3.0))
+    assert "fits" in terminal.getvalue()
+    terminal.truncate(0)
+    hidden = measured(progress=False)
+    hidden.epsilon_for(plain.predict_utility(3.0))
+    assert terminal.getvalue().strip("\0") == ""
+
+
 @pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 def test_a_tuning_counts_models_and_is_the_same_without_a_bar(monkeypatch, method):

@@ -33,6 +33,7 @@ def refused(match, error=InvalidInput, rows=ROWS, **keywords):
         ({"seed": None}, "seed must be an integer"),
         ({"seed": -1}, "seed must be None or an integer"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
+        ({"progress": 1}, "progress must be True or False"),
         ({"params": [0.0]}, "params must hold 9 finite numbers"),
         ({"params": [NAN] * 9}, "params must hold 9 finite numbers"),
         ({"params": np.zeros(9), "n_draws": 2}, "n_draws must be 1 if params are given"),

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.validation import broken, check_count, check_seed, check_threads
+from dpci.base.progress import progress_bar
+from dpci.base.validation import broken, check_count, check_flag, check_seed, check_threads
 from dpci.base.warn import warn
 from dpci.budgets import ZCDP, AddRemove, ApproxDP, Budget, PureDP, planned_neighbors
 from dpci.data.arrays import Table, as_vector
@@ -40,6 +41,7 @@ def curve(
     params: ArrayLike | None = None,
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
+    progress: bool | None = None,
     n_threads: int | None = None,
     **keywords: Unpack[ModelKeywords],
 ) -> UtilityCurve:
@@ -74,6 +76,9 @@ def curve(
         See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count.
     weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total.
+    progress : bool, optional
+        Whether a progress bar shows the fits of the draws, and later those of
+        :meth:`UtilityCurve.epsilon_for`; it needs tqdm. None: on a terminal and in a notebook, where it is installed.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     **keywords
@@ -123,6 +128,7 @@ def curve(
     if number is None:
         raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
     n_threads = check_threads(n_threads)
+    progress = None if progress is None else check_flag("progress", progress)
 
     def path_of(n_samples: int, n_columns: int) -> BudgetPath:
         # Nothing here is private, so the number of records may stand for the public one.
@@ -146,10 +152,12 @@ def curve(
     what = "its utilities at private and non-private parameters are computed from the data"
     warn(PrivacyLeakWarning(f"a utility curve is NOT PRIVATE: {what}"))
     anchors: list[_core.UtilityAnchor] = []
-    for draw in range(counts["n_draws"]):
-        noise = _core.Utility.draw_noise(spec, number, draw)
-        start = anchors[0].params if anchors else None
-        anchors.append(utility.anchor(spec, noise, params=given, start=start))
+    with progress_bar(counts["n_draws"], "draws", wanted=progress) as advance:
+        for draw in range(counts["n_draws"]):
+            noise = _core.Utility.draw_noise(spec, number, draw)
+            start = anchors[0].params if anchors else None
+            anchors.append(utility.anchor(spec, noise, params=given, start=start))
+            advance(1)
     return UtilityCurve(
         path=path,
         names=rows.names,
@@ -158,6 +166,7 @@ def curve(
         core=utility,
         evaluator=evaluator(chosen, utility),
         anchors=tuple(anchors),
+        progress=progress,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.optional import optional
+from dpci.base.progress import progress_bar
 from dpci.base.validation import broken, check_choice, check_positive, check_real, check_reals
 from dpci.budgets import Budget
 from dpci.data.arrays import as_numbers, read_only
@@ -64,6 +65,7 @@ class UtilityCurve(Displayed):
     core: _core.Utility = field(repr=False)
     evaluator: RowMetric | CallerMetric = field(repr=False)
     anchors: tuple[_core.UtilityAnchor, ...] = field(repr=False)
+    progress: bool | None = field(default=None, repr=False)
     private: ClassVar[bool] = False
 
     @property
@@ -238,12 +240,15 @@ class UtilityCurve(Displayed):
             return self._first_order_root(target, least, greatest)
         values = np.geomspace(least, greatest, _SEARCH_POINTS)
         refits = Refits(self.core, self.path, self.seed, self.n_steps, self.anchors)
-        # Not interpolated: small differences matter here.
-        found, gaps = least_root(
-            lambda some: self._newton(some).mean(axis=0) - target,
-            lambda value: float(self.evaluator.values(refits.params(value)).mean()) - target,
-            values,
-        )
+        with progress_bar(None, "fits", wanted=self.progress) as advance:
+
+            def gap(value: float) -> float:
+                found = float(self.evaluator.values(refits.params(value)).mean()) - target
+                advance(self.n_draws)
+                return found
+
+            # Not interpolated: small differences matter here.
+            found, gaps = least_root(lambda some: self._newton(some).mean(axis=0) - target, gap, values)
         if found is None:
             raise self._out_of_reach(target, gaps + target, (least, greatest))
         return found
