@@ -33,7 +33,6 @@ p, ul { margin: .5rem 0; }
 ul { padding-left: 1.25rem; }
 li { margin: .3rem 0; overflow-wrap: anywhere; }
 summary { cursor: pointer; }
-summary h2 { display: inline-block; width: calc(100% - 1.5rem); margin: .4rem 0; }
 .lead { color: var(--soft); }
 .note { font-weight: 600; }
 .banner { border: 2px solid var(--alarm); border-radius: .4rem; padding: .7rem 1rem; color: var(--alarm);
@@ -49,9 +48,11 @@ th:first-child { text-align: left; font-weight: 500; white-space: normal; overfl
   position: sticky; left: 0; background: var(--paper); background-clip: padding-box; }
 thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
-.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
 .words thead th { text-align: left; }
-.words th:first-child { white-space: nowrap; min-width: 0; }
+.words th:first-child { max-width: none; }
+.facts th:first-child { min-width: 0; overflow-wrap: break-word; }
+@media (min-width: 48rem) { .facts th:first-child { white-space: nowrap; } }
 figure { margin: 1.25rem 0 .5rem; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
@@ -82,6 +83,8 @@ main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line);
   overflow-wrap: anywhere; }
+summary { font-size: 1.15rem; margin: .4rem 0; }
+summary h2 { display: inline-block; width: calc(100% - 1.5rem); font-size: 1em; margin: 0; vertical-align: top; }
 """
     + PARTS
     + """

@@ -35,7 +35,8 @@ _STYLE = f"""
   p {{ max-width: 52rem; }}
   .banner {{ padding: .15rem .6rem; border-width: 1px; }}
   table {{ width: auto; margin: 0; }}
-  th, td {{ padding: .1rem .6rem; }}
+  th, td {{ padding: .1rem .45rem; }}
+  th:first-child {{ min-width: 6.5rem; }}
   small {{ display: inline; margin-left: .5em; }}
   .facts thead {{ display: none; }}
   .scroll, figure {{ margin: .4rem 0; }}
