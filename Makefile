@@ -12,8 +12,9 @@ EXTRAS ?= dev
 TOOLS := .venv-dist
 # What `make mutants` reads Rust with, apart from the environment of the package.
 PARSERS := .venv-mutants
-# Interpreters in which distributions are tested, the oldest first.
+# Interpreters in which distributions are tested, the oldest first; and commands that run a Python of another kind of Linux.
 PYTHONS ?= $(PYTHON)
+ELSEWHERE ?=
 
 # Commands that tests start load compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo check-fast test test-rust test-rust-build test-oldest test-python test-level prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
+.PHONY: help build demo check-fast test test-rust test-rust-build test-oldest test-python test-level prove mutants fuzz lint lint-rust lint-python format bench docs dist wheels advisories clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,7 +111,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		elif ! git describe --tags --abbrev=0 > /dev/null 2>&1; then echo "no version has been tagged: the crate's interface is not compared"; \
 		else cargo semver-checks --package dpci-core --default-features --baseline-rev "$$(git describe --tags --abbrev=0)"; fi
 	$(MAKE) dist
-	$(BIN)/python benches/check_dist.py dist --python $(PYTHONS) | tee docs/evidence/dist.md
+	$(BIN)/python benches/check_dist.py dist --python $(PYTHONS) --elsewhere $(ELSEWHERE) | tee docs/evidence/dist.md
 
 $(PARSERS)/bin/python:
 	$(PYTHON) -m venv $(PARSERS)
@@ -182,6 +183,16 @@ dist: $(TOOLS)/bin/auditwheel ## Build the wheel for every Python from 3.11 and 
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --sdist --zig --compatibility manylinux_2_17 \
 		--interpreter $(TOOLS)/bin/python --out dist
 	$(TOOLS)/bin/auditwheel show dist/*.whl
+
+# Kinds of Linux beside x86-64 with glibc, as Rust calls them: their standard libraries must be there (rustup target add).
+TARGETS ?= aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+
+wheels: $(TOOLS)/bin/auditwheel ## Build wheels for other kinds of Linux (TARGETS) into dist, after make dist.
+	for target in $(TARGETS); do \
+		case $$target in *-musl) policy=musllinux_1_2;; *) policy=manylinux_2_17;; esac; \
+		PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --locked --zig --target $$target --compatibility $$policy \
+			--interpreter python3.11 --out dist; \
+	done
 
 # Clones of the databases, for a machine without a network: ADVISORIES='--rustsec DIR --pypa DIR'.
 ADVISORIES ?=

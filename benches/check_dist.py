@@ -1,9 +1,11 @@
-"""Installs the wheel and the source distribution of a folder in clean environments, and tests them there."""
+"""Installs the wheels and the source distribution of a folder in clean environments, and tests them there."""
 
 import argparse
 import json
 import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,6 +37,8 @@ TESTS = (
 )
 OLDEST = ("numpy==1.26.0", "scipy==1.11.2")
 NEWEST = ("numpy", "scipy")
+# Of these a processor that is emulated runs all in a few minutes.
+TESTS_ELSEWHERE = ("imports", "losses", "saved_fits", "seal", "stubs")
 
 
 class Failed(Exception):
@@ -149,11 +153,16 @@ def outside() -> Iterator[Path]:
 
 def test(environment: Environment, pytest: Path, folder: Path) -> str:
     """Run the tests and return pytest's verdict; pytest is lent by a folder, so the environment stays as it is."""
-    files = [str(file.relative_to(folder)) for name in TESTS for file in (folder / "tests").rglob(f"test_{name}.py")]
-    command = (environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
     where = run(environment.python, "-c", "import dpci; print(dpci.__file__)", cwd=folder).strip()
     check(str(environment.python.parents[1]) in where, f"dpci must be the installed one, got {where}")
-    return run(*command, cwd=folder, PYTHONPATH=str(pytest)).strip().splitlines()[-1]
+    return tested([environment.python], TESTS, folder, str(pytest))
+
+
+def tested(python: Sequence[object], names: Sequence[str], folder: Path, path: str) -> str:
+    """Run the tests of these names and return pytest's verdict."""
+    files = [str(file.relative_to(folder)) for name in names for file in (folder / "tests").rglob(f"test_{name}.py")]
+    command = (*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
+    return run(*command, cwd=folder, PYTHONPATH=path).strip().splitlines()[-1]
 
 
 def check_install(what: Path, dependencies: Sequence[str], interpreter: str, work: Path, folder: Path) -> Iterator[str]:
@@ -169,8 +178,35 @@ def check_install(what: Path, dependencies: Sequence[str], interpreter: str, wor
     version = run(environment.python, "-c", "import platform; print(platform.python_version())").strip()
     verdict = test(environment, work / "pytest", folder)
     with_what = ", ".join(f"{name} {packages[name]}" for name in ("numpy", "scipy"))
-    kind = "wheel" if what.suffix == ".whl" else "source"
+    kind = kind_of(what) if what.suffix == ".whl" else "source"
     yield f"| {kind} | {version} | {with_what} | {seconds:.0f} | {verdict} |"
+    shutil.rmtree(work)
+
+
+def kind_of(wheel: Path) -> str:
+    """Return the kind of system that a wheel is for, such as musllinux_x86_64: its tag without a version."""
+    found = re.search(r"(manylinux|musllinux)_\d+_\d+_(\w+)", wheel.stem)
+    check(found, f"a wheel must be for a kind of Linux, got {wheel.name}")
+    return "_".join(found.groups()) if found else ""
+
+
+def check_elsewhere(wheel: Path, python: Sequence[str], work: Path, folder: Path) -> Iterator[str]:
+    """Install a wheel for another kind of system with NumPy and SciPy alone, and run tests by a Python of that kind."""
+    libc, architecture = kind_of(wheel).split("_", 1)
+    versions = ("2_28", "2_27", "2_17") if libc == "manylinux" else ("1_2",)
+    platforms = [word for version in versions for word in ("--platform", f"{libc}_{version}_{architecture}")]
+    version = run(*python, "-c", "import platform; print(platform.python_version())").strip()
+    tools = Environment.create(sys.executable, work / "tools")
+    site, wanted = work / "site", ("--only-binary=:all:", "--python-version", version, *platforms)
+    began = time.monotonic()
+    tools.install("--target", site, *wanted, wheel)
+    seconds = time.monotonic() - began
+    tools.install("--target", work / "pytest", "pytest")
+    packages = dict(path.name.removesuffix(".dist-info").split("-") for path in site.glob("*.dist-info"))
+    check(set(packages) == {"dpci", "numpy", "scipy"}, f"numpy and scipy alone must be installed, got {packages}")
+    verdict = tested(python, TESTS_ELSEWHERE, folder, f"{site}:{work / 'pytest'}")
+    with_what = ", ".join(f"{name} {packages[name]}" for name in ("numpy", "scipy"))
+    yield f"| {kind_of(wheel)} | {version} | {with_what} | {seconds:.0f} | {verdict} |"
     shutil.rmtree(work)
 
 
@@ -188,11 +224,20 @@ def check_types(wheel: Path, work: Path, folder: Path) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("dist", type=Path, help="folder with one wheel and one source distribution")
+    parser.add_argument("dist", type=Path, help="folder of a source distribution and a wheel for each system")
     parser.add_argument("--python", nargs="*", default=[sys.executable], help="interpreters, the oldest first")
+    parser.add_argument(
+        "--elsewhere",
+        nargs="*",
+        default=[],
+        help="Pythons of other kinds, as 'manylinux_aarch64=qemu-aarch64 -L ROOT ROOT/usr/bin/python3.11'",
+    )
     parser.add_argument("--no-sdist", action="store_true", help="leave out the build from source, which takes minutes")
     options = parser.parse_args()
-    wheel, sdist = only(options.dist, "*.whl"), only(options.dist, "*.tar.gz")
+    wheel = only(options.dist, f"*-manylinux*_{platform.machine()}.whl")
+    others = [path.resolve() for path in sorted(options.dist.glob("*.whl")) if path.name != wheel.name]
+    pythons = dict(one.split("=", 1) for one in options.elsewhere)
+    sdist = only(options.dist, "*.tar.gz")
     print("# Distribution: what is installed, and that it works\n")
     print(f"`python benches/check_dist.py dist --python ...`, commit {commit()}, {datetime.now(UTC):%Y-%m-%d}.\n")
     try:
@@ -200,7 +245,8 @@ def main() -> int:
             work = Path(name)
             tools = Environment.create(sys.executable, work / "tools")
             tools.install("auditwheel")
-            for line in (*check_wheel(wheel), *check_tag(wheel, tools), *check_sdist(sdist)):
+            lines = [line for each in (wheel, *others) for line in (*check_wheel(each), *check_tag(each, tools))]
+            for line in (*lines, *check_sdist(sdist)):
                 print(f"- {line}" if not line.startswith("`py") else f"  {line}", flush=True)
             for line in check_types(wheel, work, folder):
                 print(f"- {line}", flush=True)
@@ -211,6 +257,12 @@ def main() -> int:
                 cases.append((sdist, NEWEST, options.python[0]))
             for number, case in enumerate(cases):
                 for line in check_install(*case, work / str(number), folder):
+                    print(line, flush=True)
+            for other in others:
+                if kind_of(other) not in pythons:
+                    print(f"| {kind_of(other)} | none here | | | **not run** |", flush=True)
+                    continue
+                for line in check_elsewhere(other, shlex.split(pythons[kind_of(other)]), work / other.stem, folder):
                     print(line, flush=True)
     except Failed as failure:
         print(f"\nFAILED: {failure}")
