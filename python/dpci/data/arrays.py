@@ -305,7 +305,8 @@ def _contiguous(
 ) -> NDArray[Any]:
     if array.ndim != ndim:
         shape = {1: "one-dimensional", 2: "two-dimensional, of shape (n_samples, n_columns)"}[ndim]
-        raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}")
+        column = " (for a single column pass X[:, None])" if (array.ndim, ndim) == (1, 2) else ""
+        raise InvalidInput(f"{name} must be {shape}, got shape {array.shape}{column}")
     with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which the core refuses
         return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 

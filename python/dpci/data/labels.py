@@ -217,7 +217,8 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(f"y must be a one-dimensional array, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
-        raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
+        flat = " (pass y[:, 0])" if labels.ndim == 2 and labels.shape[1] == 1 else ""
+        raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}{flat}")
     _check_length(len(labels), n_samples)
     if labels.dtype.kind not in "biufUOT":
         raise InvalidInput(f"y must hold booleans, numbers or strings, got dtype {labels.dtype}")

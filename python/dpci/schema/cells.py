@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
 _DELIMITERS = (";", "\t", "|", ",", " ")
 _DATE = re.compile(r"\s*([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4})\b")
+_MEASURE = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?\s*[^\d\s.,:/-].{0,8}")
 _MOMENTS = {"time", "timedelta", "timedelta64", "Timedelta"}
 _AS_NUMBERS = " (make a time or a duration a number first, such as hours)"
 _SINCE = " (dates need since= of the column, a public day, and a form such as 2024-05-01 without a time zone)"
@@ -171,10 +172,16 @@ def _what_to_do(cell: object) -> str:
     """Return what is most often wrong with a cell."""
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
-    if isinstance(cell, date | np.datetime64) or (isinstance(cell, str) and _DATE.match(cell)):
+    if (
+        isinstance(cell, date | np.datetime64)
+        or type(cell).__name__ == "Period"
+        or (isinstance(cell, str) and _DATE.match(cell))
+    ):
         return _SINCE
     if type(cell).__name__ in _MOMENTS:
         return _AS_NUMBERS
+    if isinstance(cell, str) and _MEASURE.fullmatch(cell.strip()):
+        return " (a cell must hold a number alone, without its unit)"
     return ""
 
 
@@ -226,8 +233,9 @@ def absent(name: str, present: Iterable[object], where: str = "") -> str:
     if mark is not None and mark != header:
         advice = separated(found)
     elif near is not None:
-        advice = f" (names must agree in every letter: {near!r} is there)"
-    elif any(_NUMBER.fullmatch(other) for other in found):
+        alike = "and be texts, as frame.columns.astype(str) makes them" if near == name else f"{near!r} is there"
+        advice = f" (names must agree in every letter{', ' if near == name else ': '}{alike})"
+    elif any(_NUMBER.fullmatch(other) for other in found) or (where and header):
         advice = " (the first line of a file must hold the names of the columns)"
     return f"the table must have the column {name!r}, got {some_names(name, found)}{where}{advice}"
 

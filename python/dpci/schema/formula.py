@@ -40,6 +40,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PLAIN = re.compile(r"[^\W\d][\w.]*")
+_SIGN = "a name with such a sign must be in backticks"
 
 
 class Model(NamedTuple):
@@ -199,7 +200,8 @@ class _Reader:
         if self._peek() != ("sign", "("):
             return [(self._column_factor(value),)]
         if value not in _CALLS:
-            raise self._error(f"a call must be one of {', '.join(_CALLS)}, not {value!r}")
+            quoted = " (a name of a column stands in backticks)" if value == "Q" else ""
+            raise self._error(f"a call must be one of {', '.join(_CALLS)}, not {value!r}{quoted}")
         self._expect("(")
         made = getattr(self, _CALLS[value])(self._name())
         self._expect(")")
@@ -352,9 +354,10 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while place < end:
         found = _TOKEN.match(text, place)
         if found is None or found.lastgroup is None:
-            raise InvalidInput(
-                f"formula: a name with such a sign must be in backticks, got {_short(text[place:].strip())}"
-            )
+            rest = text[place:].strip()
+            rule = "every column must be named, because there is no '.' for all" if rest == "." else _SIGN
+            rule = "random effects must be left out, because there are none" if rest.startswith("|") else rule
+            raise InvalidInput(f"formula: {rule}, got {_short(rest)}")
         kind, value = found.lastgroup, found[found.lastgroup]
         if kind == "quoted":
             kind = "name"
