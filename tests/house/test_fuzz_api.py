@@ -50,7 +50,7 @@ def test_legal_arguments_give_results():
     assert outcomes.count("result") > 45
 
 
-NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame", "odds_ratios")
+NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame", "tidy", "odds_ratios")
 NO_RESULT = {
     **{
         f"{fit}.{name}": "no schema"

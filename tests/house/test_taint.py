@@ -190,7 +190,7 @@ PROBE = np.linspace(-0.4, 0.4, 5 * D).reshape(5, D)
 LABELS = np.arange(5) % 2 == 0
 AT = {"age": 40, "sex": "F", "dose": 1.0}
 PLAIN = ["correlations", "means", "odds_ratios", "officer_report", "public_facts", "rate_ratios", "shrinkage"]
-PLAIN += ["summary", "to_html", "to_json", "variances"]
+PLAIN += ["summary", "to_html", "to_json", "to_latex", "to_markdown", "variances"]
 CALLS = {
     "__call__": lambda made: made(PROBE, LABELS),
     "__repr__": repr,
@@ -207,6 +207,7 @@ CALLS = {
     "predict_proba": lambda made: made.predict_proba(PROBE),
     "submodels": lambda made: made.submodels([["x0"], []], l2_strength=9.0),
     "summary_frame": lambda made: made.summary_frame().to_dict(),
+    "tidy": lambda made: made.tidy().to_dict(),
     **{name: lambda made, name=name: getattr(made, name)() for name in PLAIN},
     "wald_test": lambda made: made.wald_test({"x0": 1}),
     "in_units": lambda made: made.in_units().conf_int(),

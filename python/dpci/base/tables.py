@@ -4,12 +4,13 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.optional import optional
+from dpci.base.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +99,28 @@ def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) 
     with optional("pandas", extra="pandas", what="to_frame"):
         import pandas as pd  # noqa: PLC0415  # optional
     return pd.DataFrame(columns, index=pd.Index(names, name="name"))
+
+
+Library: TypeAlias = Literal["pandas", "polars", "pyarrow"]
+_LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
+
+
+def frame_by(library: object, columns: Mapping[str, object]) -> Any:  # noqa: ANN401  # of an optional library
+    """Return columns as a frame of a library, which is named or is that of a table."""
+    named = library if isinstance(library, str) else str(type(library).__module__).partition(".")[0]
+    match check_choice("like", named, _LIBRARIES):
+        case "pandas":
+            with optional("pandas", extra="pandas", what="a frame of pandas"):
+                import pandas as pd  # noqa: PLC0415  # optional
+            return pd.DataFrame(columns)
+        case "polars":
+            with optional("polars", extra="polars", what="a frame of Polars"):
+                import polars as pl  # noqa: PLC0415  # optional
+            return pl.DataFrame(columns)
+        case "pyarrow":
+            with optional("pyarrow", extra="arrow", what="a table of Arrow"):
+                import pyarrow as pa  # noqa: PLC0415  # optional
+            return pa.table(columns)
 
 
 def change_text(neighbors: str, unit: str) -> str:

@@ -1,18 +1,21 @@
 """Checks of single arguments: each returns the argument in one plain type, or raises ``InvalidInput``."""
 
+import functools
 import math
 import numbers
 import operator
 import unicodedata
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.habits import BUDGET, unexpected
 from dpci.errors import InvalidInput
 
 _Value = TypeVar("_Value")
+_Taken = ParamSpec("_Taken")
 
 
 def composed(text: str) -> str:
@@ -185,3 +188,24 @@ def hint(option: str, value: str) -> str:
     """Return what to do about a file that is written in another way, in Python and in a shell."""
     shown = {"\t": "tab", ";": "';'", "|": "'|'", " ": "' '"}.get(value, value)
     return f"pass {option}={value!r} to dpci.read, in a shell --{option} {shown}"
+
+
+def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], Callable[_Taken, _Value]]:
+    """Return a decorator of functions whose refusal of an unknown keyword says what to type."""
+
+    def decorate(function: Callable[_Taken, _Value]) -> Callable[_Taken, _Value]:
+        code = function.__code__
+        known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+        @functools.wraps(function)
+        def called(*args: _Taken.args, **keywords: _Taken.kwargs) -> _Value:
+            for name in keywords:
+                if name not in known:
+                    raise unexpected(function.__name__, name, advice)
+            if "budget" in known and "budget" not in keywords:
+                raise TypeError(f"{function.__name__}() missing required keyword-only argument 'budget': {BUDGET}")
+            return function(*args, **keywords)
+
+        return called
+
+    return decorate

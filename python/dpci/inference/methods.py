@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_choice, check_fraction
+from dpci.base.habits import INTERVALS
+from dpci.base.validation import advised, check_choice, check_fraction
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, read_only
 from dpci.errors import MomentNoiseWarning
@@ -28,7 +29,15 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
-from dpci.inference.targets.units import Bare, Estimated, TableUnits, frame_of, odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import (
+    Bare,
+    Estimated,
+    TableUnits,
+    frame_of,
+    odds_ratios,
+    rate_ratios,
+    unit_map,
+)
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
 from dpci.released.model import FitFacts, FitModel, features_of
@@ -230,6 +239,7 @@ class Inference(FitFacts, Estimated):
         self._error_law()  # refused without intervals
         return common_levels(self._release)
 
+    @advised(INTERVALS)
     def conf_int(
         self,
         *,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci.base.habits import KEYWORDS
+from dpci.base.validation import advised
 from dpci.budgets import Budget, GaussianBudget, NeighborsLike, check_budget
 from dpci.data.arrays import Table
 from dpci.data.parts import Partitions, PartRules
@@ -76,6 +78,7 @@ def fit(
 ) -> PrivateFit: ...
 
 
+@advised(KEYWORDS)
 def fit(
     X: AnyRows,
     y: ArrayLike | None = None,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from dpci.base.habits import unexpected
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
@@ -63,7 +64,7 @@ def check_keywords(
     for name in keywords:
         check_no_ledger(function, name)
         if name not in allowed:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            raise unexpected(function, name)
     for name in required:
         if name == "l2_strength" and isinstance(strength := keywords.get(name), str) and strength == AUTO:
             raise InvalidInput(f"l2_strength must be a number for {function}(), got 'auto' (dpci.plan recommends one)")

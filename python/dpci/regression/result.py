@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci.approval.approvable import Approvable
 from dpci.base.codec import Saved, read_only
+from dpci.base.habits import INTERVALS
 from dpci.base.tables import printable
+from dpci.base.validation import advised
 from dpci.budgets import GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns
 from dpci.errors import InvalidInput
@@ -194,6 +196,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix."""
         return solution_of(self).residual_variance
 
+    @advised(INTERVALS)
     def conf_int(
         self,
         *,

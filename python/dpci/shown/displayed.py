@@ -1,5 +1,8 @@
-"""``Displayed``: objects that a notebook shows as a document."""
+"""``Displayed``: objects that a notebook shows as a document, and that advise whoever types another library's name."""
 
+from typing import TYPE_CHECKING
+
+from dpci.base.habits import NAMES, instead
 from dpci.shown.document import Document
 
 
@@ -17,3 +20,24 @@ class Displayed:
         from dpci.shown.notebook import as_cell  # noqa: PLC0415  # most programs run in no notebook
 
         return as_cell(self._document())
+
+    def to_markdown(self) -> str:
+        """Return what a page shows before its folds as Markdown."""
+        from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # most programs write no such text
+
+        return as_markdown(self._document().unfolded())
+
+    def to_latex(self) -> str:
+        r"""Return the tables that a page shows before its folds as LaTeX; needs ``\usepackage{booktabs}``."""
+        from dpci.shown.latex import as_latex  # noqa: PLC0415  # likewise
+
+        return as_latex(self._document().unfolded())
+
+    if not TYPE_CHECKING:  # so that a checker of types refuses unknown names
+
+        def __getattr__(self, name: str) -> object:
+            """Refuse an unknown name, with advice where users of other libraries type it by habit."""
+            # Advice is about models, which have intervals; any other object has its own names.
+            advice = instead(name, NAMES) if hasattr(type(self), "conf_int") else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+            raise AttributeError(message, name=name, obj=self)

@@ -1,7 +1,7 @@
 """``Document``: the content of a summary, a page or a report of any kind of result; writers decide how it looks."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ class Document:
     """Notice that must be seen first, such as :data:`SEEDED`."""
     version: str = ""
     """The version of dpci that made the result."""
+
+    def unfolded(self) -> "Document":
+        """Return what stands outside of folded sections."""
+        shown = [part for part in self.parts if not (isinstance(part, Section) and part.folded)]
+        return replace(self, parts=shown)
 
 
 def joined(words: Iterable[Words], separator: str = ", ") -> Words:

@@ -13,8 +13,9 @@ _BLANK = re.compile(r"(?<!\w)(___)(?!\w)")
 
 def as_markdown(document: Document) -> str:
     """Return a document as Markdown."""
+    title = [f"# {_plain(document.title)}"] if document.title else []
     banner = [] if document.banner is None else [f"**{document.banner}.**"]
-    return "\n\n".join([f"# {_plain(document.title)}", *banner, *_blocks(document.parts, "##")]) + "\n"
+    return "\n\n".join([*title, *banner, *_blocks(document.parts, "##")]) + "\n"
 
 
 def _blocks(parts: Sequence[Part], heading: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpci.base.habits import unexpected
 from dpci.base.validation import broken, check_choice, check_real
 from dpci.budgets import Budget
 from dpci.data.labels import Label, SeveralClasses
@@ -103,7 +104,7 @@ def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
     for name in keywords:
         check_no_ledger(function, name)
         if name not in KEYWORDS or name == "budget":
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            raise unexpected(function, name)
 
 
 def check_share(value: object) -> float:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.habits import INTERVALS
 from dpci.base.tables import (
     estimates_as_text,
     format_percent,
+    frame_by,
     new_frame,
     row_of_text,
 )
+from dpci.base.validation import advised, check_flag
 from dpci.data.arrays import read_only
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -131,6 +134,38 @@ class Estimated:
         """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
         return frame_of(self.names, self._estimates(), level)
 
+    def tidy(self, *, level: float = 0.95, exponentiate: bool = False, like: object = "pandas") -> Any:  # noqa: ANN401  # a frame
+        """Return a row for each coefficient with the columns of broom's ``tidy`` in R.
+
+        They are term, estimate, std.error, statistic, p.value, conf.low and conf.high; in the units of the table where
+        there is a schema.
+
+        Parameters
+        ----------
+        level : float
+            Level of the intervals, strictly between 0 and 1.
+        exponentiate : bool
+            Whether estimates and intervals are those of odds ratios or rate ratios: e to the power of the coefficients.
+            The other columns stay as they are.
+        like : {"pandas", "polars", "pyarrow"} or table
+            Library of the frame, or a table of that library.
+        """
+        shown: Any = self  # a kind that may have a schema and a map to its units
+        if getattr(self, "schema", None) is not None:
+            shown = shown.in_units()
+        found, errors = shown.conf_int(level=level), shown.std_errors
+        scale = np.exp if check_flag("exponentiate", exponentiate) else np.asarray
+        columns = {
+            "term": list(self.names),
+            "estimate": scale(found.estimate),
+            "std.error": errors,
+            "statistic": found.estimate / errors,
+            "p.value": shown.pvalues,
+            "conf.low": scale(found.lower),
+            "conf.high": scale(found.upper),
+        }
+        return frame_by(like, columns)
+
 
 def frame_of(names: tuple[str, ...], estimates: LinearMaps, level: float, **before: NDArray[Any]) -> "pd.DataFrame":
     """Return estimates with their errors, p-values and intervals as a pandas frame, further columns before them."""
@@ -190,6 +225,7 @@ class TableUnits(Estimated, Displayed):
         """Estimates, shape (k,)."""
         return read_only(self._found.values())
 
+    @advised(INTERVALS)
     def conf_int(
         self,
         *,

@@ -1,0 +1,177 @@
+"""Habits of users of R, statsmodels, scikit-learn and diffprivlib: names work, or a refusal says what to type."""
+
+import copy
+import pickle
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpci
+from dpci.base.habits import INTERVALS, KEYWORDS, NAMES
+from dpci.model.keywords import KEYWORDS as OF_A_FIT
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
+from dpci.shown.document import Document, Table
+from dpci.shown.latex import as_latex
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
+
+N = 3000
+_rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"age": _rng.integers(18, 90, N), "sex": _rng.choice(["F", "M_<%"], N)})
+TABLE["ill"] = np.where(_rng.logistic(size=N) < 0.05 * (TABLE["age"] - 55), "yes", "no")
+TABLE["cost"] = 0.1 * TABLE["age"] + _rng.uniform(-1.0, 1.0, N)
+COLUMNS = (
+    NumericColumn(name="age", lower=18, upper=90, unit="year"),
+    CategoricalColumn(name="sex", categories=("F", "M_<%"), reference="F"),
+)
+SCHEMA = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
+BUDGET = dpci.ZCDP(rho=5.0)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return dpci.fit(TABLE, schema=SCHEMA, budget=BUDGET, seed=1)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    schema = Schema(columns=COLUMNS, target=NumericTarget(column="cost", lower=0, upper=12))
+    return dpci.fit(TABLE, schema=schema, budget=BUDGET, seed=1)
+
+
+def test_a_keyword_of_another_library_is_refused_with_ours():
+    calls = {
+        "fit": lambda **given: dpci.fit(TABLE, schema=SCHEMA, budget=BUDGET, **given),
+        "fit_strata": lambda **given: dpci.fit_strata(
+            TABLE, by="sex", schema=SCHEMA, budget=BUDGET, n_public="private", **given
+        ),
+        "plan": lambda **given: dpci.plan(n_samples=N, schema=SCHEMA, budget=BUDGET, **given),
+    }
+    for name, call in calls.items():
+        for keyword, advice in KEYWORDS.items():
+            wanted = f"{name}() got an unexpected keyword argument '{keyword}': {advice}"
+            with pytest.raises(TypeError, match=re.escape(wanted)):
+                call(**{keyword: 1})
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'nonsense'$"):
+            call(nonsense=1)
+    with pytest.raises(TypeError, match=r"missing .* 'budget': pass budget=dpci.PureDP"):
+        dpci.fit(TABLE, schema=SCHEMA)
+    assert not set(KEYWORDS) & {*OF_A_FIT, "budget", "schema", "persons", "weights", "ledger"}
+
+
+def test_keywords_of_intervals_are_refused_with_ours(result, linear):
+    for owner in (result, result.in_units(), linear):
+        for keyword, advice in INTERVALS.items():
+            with pytest.raises(TypeError, match=re.escape(f"argument '{keyword}': {advice}")):
+                owner.conf_int(**{keyword: 0.05})
+
+
+def test_a_name_of_another_library_is_refused_with_ours(result, linear):
+    for name, advice in NAMES.items():
+        for owner in (result, linear):
+            if hasattr(type(owner), name):
+                continue
+            with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}: {advice}")) as refused:
+                getattr(owner, name)
+            assert (refused.value.name, refused.value.obj) == (name, owner)
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
+        result.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute 'coef_'$"):
+        SCHEMA.coef_  # noqa: B018
+
+
+def test_what_is_advised_exists(result):
+    """Every name that advice tells to use is one of a fit."""
+    named = {word for advice in NAMES.values() for word in re.findall(r"(?:use|or|,) (\w+)(?=[,(]|$)", advice)}
+    assert {"std_errors", "conf_int", "tidy", "wald_test", "to_json"} <= named
+    assert [name for name in named - {"the"} if not hasattr(result, name)] == []
+
+
+def test_copies_and_pickles_are_not_in_the_way(result):
+    assert copy.deepcopy(result).to_json() == result.to_json()
+    intervals = pickle.loads(pickle.dumps(result.conf_int()))
+    np.testing.assert_array_equal(intervals.estimate, result.params)
+    assert not hasattr(result, "__array_interface__")
+
+
+BROOM = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"]
+
+
+@pytest.mark.parametrize("kind", ["result", "linear"])
+def test_tidy_has_the_columns_of_broom(kind, request):
+    made = request.getfixturevalue(kind)
+    tidy, units = made.tidy(level=0.9), made.in_units()
+    assert list(tidy) == BROOM
+    assert list(tidy["term"]) == ["age", "sex=M_<%", "intercept"]
+    frame = units.summary_frame(level=0.9)
+    np.testing.assert_array_equal(
+        tidy[["estimate", "std.error", "p.value"]], frame[["estimate", "std_error", "pvalue"]]
+    )
+    np.testing.assert_array_equal(tidy[["conf.low", "conf.high"]], units.conf_int(level=0.9))
+    np.testing.assert_allclose(tidy["statistic"], units.params / units.std_errors, rtol=1e-12)
+    pd.testing.assert_frame_equal(tidy, units.tidy(level=0.9))
+
+
+def test_tidy_of_odds_ratios(result):
+    raised = result.tidy(exponentiate=True)
+    np.testing.assert_allclose(raised[["conf.low", "conf.high"]][:2], result.odds_ratios(), rtol=1e-12)
+    np.testing.assert_array_equal(raised["std.error"], result.tidy()["std.error"])
+    with pytest.raises(dpci.InvalidInput, match="exponentiate must be True or False"):
+        result.tidy(exponentiate=1)
+
+
+def test_tidy_without_a_schema():
+    X = TABLE[["age"]].to_numpy() / 100.0
+    made = dpci.fit(X, TABLE["ill"] == "yes", budget=BUDGET, seed=1)
+    np.testing.assert_array_equal(made.tidy()["estimate"], made.params)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tidy_is_a_frame_of_the_library_of_a_table(library, result):
+    module = pytest.importorskip(library)
+    empty = module.table({}) if library == "pyarrow" else module.DataFrame()
+    for like in (library, empty):
+        made = result.tidy(like=like)
+        assert type(made) is type(empty)
+        columns = made.to_pydict() if library == "pyarrow" else {name: list(made[name]) for name in BROOM}
+        assert columns["conf.high"] == list(result.tidy()["conf.high"])
+    with pytest.raises(dpci.InvalidInput, match="like must be one of 'pandas', 'polars', 'pyarrow'"):
+        result.tidy(like=[1])
+
+
+def test_tables_as_markdown(result):
+    lines = result.odds_ratios().to_markdown().splitlines()
+    assert lines[0] == "| name | unit | estimate | lower | upper |"
+    assert len(lines) == 4
+    assert "sex=M\\_" not in lines[3]
+    whole = result.to_markdown()
+    assert whole.startswith("# A model with seeded noise")
+    assert "NOT PRIVATE" in whole
+    assert "Odds ratios" in whole
+    assert "Assumptions of the guarantee" not in whole  # a page folds it
+
+
+def test_tables_as_latex(result, tmp_path):
+    text = result.odds_ratios().to_latex()
+    assert "sex=M\\_\\textless{}\\% & against F &" in text
+    assert text.count("\\\\\n") == 3
+    whole = result.to_latex()
+    assert whole.startswith("\\textbf{NOT PRIVATE (seeded)}")
+    assert whole.count("\\begin{tabular}") == whole.count("\\end{tabular}") == 2
+    if (program := shutil.which("pdflatex")) is None:
+        return
+    (tmp_path / "page.tex").write_text(
+        f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{whole}\\end{{document}}"
+    )
+    subprocess.run([program, "-interaction=batchmode", "page.tex"], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_text_of_a_file_stays_text():
+    hostile = "a\n\\input{secrets}"
+    text = as_latex(Document(parts=[Table(["name", "value"], [[hostile, "1"]], hostile)]))
+    outside = [line for line in text.splitlines() if not line.startswith("%")]
+    assert "\\input" not in "\n".join(outside)
