@@ -143,7 +143,9 @@ class ApproxDP(_Numbers):
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         given: object = self.delta
         if isinstance(given, int | float) and given == 0:
-            raise InvalidInput("delta must be > 0 and < 1, got delta=0 (a guarantee without delta is dpci.PureDP)")
+            raise InvalidInput(
+                f"delta must be > 0 and < 1, got delta={float(given)} (a guarantee without delta is dpci.PureDP)"
+            )
         object.__setattr__(self, "delta", check_fraction("delta", self.delta))
 
     def zcdp_within(self, calibration: Calibration = "tight") -> ZCDP:

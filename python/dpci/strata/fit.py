@@ -67,7 +67,7 @@ def fit_strata(
     by: str,
     schema: Schema,
     budget: Budget,
-    n_public: int | Mapping[str, int] | Literal["private"],
+    n_public: int | Mapping[str, int] | Literal["private"] = "private",
     count_share: float | None = None,
     strata: Sequence[str] | None = None,
     neighbors: Neighbors = "add_remove",
@@ -97,8 +97,9 @@ def fit_strata(
         The budget of each fit, and of all fits together under "add_remove". Under "replace_one" all fits together cost
         twice a pure budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ) of an (ε, δ) budget.
     n_public : int, mapping or "private"
-        A public stand-in for the number of records of each stratum, or one for all. The true numbers are private,
-        because the stratum of a record is private. "private": noisy counts, which the budget pays for.
+        The stratum of a record is private, and so is the number of records of a stratum. "private": noisy counts, which
+        the budget pays for. A number, for each stratum or for all, is a public stand-in that costs nothing, such as
+        last year's census. It need not be exact: too great by a factor, it acts as a ridge greater by that factor.
     count_share : float, optional
         Only with ``n_public="private"``: the share of the budget that the counts take. Each fit has the rest. None:
         0.05.
