@@ -75,6 +75,14 @@ def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
     assert terminal.getvalue().strip("\0") == ""
 
 
+def test_models_of_groups_are_counted(monkeypatch):
+    terminal = watched(monkeypatch)
+    groups = {"a": (X, Y), "b": (X, ~Y)}
+    dpci.fit_many(groups, budget=dpci.ZCDP(5.0), classes=(False, True), rows="clip")
+    assert "models" in terminal.getvalue()
+    assert "/2.00" in terminal.getvalue()
+
+
 def test_a_utility_curve_shows_its_fits(monkeypatch):
     keywords = {"at": dpci.PureDP(2.0), "l2_strength": 0.1, "classes": (False, True), "rows": "clip", "n_draws": 3}
 

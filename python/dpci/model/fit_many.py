@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci.base.progress import progress_bar
 from dpci.base.validation import as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
@@ -201,11 +202,13 @@ def _released(
             specs, records, on_violation=common.on_violation, n_threads=common.n_threads, seed=common.seed
         )
     released = []
-    for place, (key, (rows, spec)) in enumerate(tables.items()):
-        assert isinstance(spec, _core.NewtonSpec)  # noqa: S101  # for the type checker: one mechanism for all groups
-        seed = None if common.seed is None else (common.seed + place * _OF_GROUP) % 2**64
-        with _in_group(key):
-            released.append(newton_release(rows, spec, dataclasses.replace(settings[key], seed=seed)))
+    with progress_bar(len(tables), "models", wanted=None) as advance:
+        for place, (key, (rows, spec)) in enumerate(tables.items()):
+            assert isinstance(spec, _core.NewtonSpec)  # noqa: S101  # for the type checker: all groups have one mechanism
+            seed = None if common.seed is None else (common.seed + place * _OF_GROUP) % 2**64
+            with _in_group(key):
+                released.append(newton_release(rows, spec, dataclasses.replace(settings[key], seed=seed)))
+            advance(1)
     return released
 
 
