@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
@@ -190,6 +190,13 @@ def test_arrays_are_refused(report):
     described = {"schema": schema(number("0"), SEX)} if y is None else {}
     with pytest.raises(dpci.InvalidInput, match=re.escape(way)):
         dpci.fit(rows, y, **described, **KEYWORDS)
+
+
+def test_numbers_without_bounds():
+    with pytest.raises(TypeError, match="if nobody knows them, take UnboundedColumn"):
+        NumericColumn(name="age")
+    with pytest.raises(TypeError, match="if nobody knows them, take UnboundedTarget"):
+        NumericTarget(column="age", lower=0)
 
 
 def test_delta_of_zero():

@@ -27,6 +27,8 @@ KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("accountant",), "pass ledger=dpci.Ledger(total)"),
     **dict.fromkeys(("missing", "na_action"), "pass missing= of the column in the schema"),
     **dict.fromkeys(("n_jobs",), "pass n_threads="),
+    **dict.fromkeys(("weight_bound", "weight_total"), _WEIGHTS),
+    **dict.fromkeys(("radius",), "pass mechanism=dpci.ObjectivePerturbation(radius=...)"),
     **dict.fromkeys(("on_violation",), "pass rows='clip' or 'weight'"),
     "C": "pass l2_strength=, which is 1 / (C n) for scikit-learn's C",
 }

@@ -6,7 +6,7 @@ import numbers
 import operator
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,5 +207,26 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
             return function(*args, **keywords)
 
         return called
+
+    return decorate
+
+
+def needing(*names: str, otherwise: str) -> Callable[[type[_Value]], type[_Value]]:
+    """Return a decorator of classes that refuse public bounds which are not given with the name of another class."""
+
+    def decorate(kind: type[_Value]) -> type[_Value]:
+        made: Any = kind.__init__  # of the class as it is
+
+        @functools.wraps(made)
+        def checked(*args: object, **given: object) -> None:
+            if len(args) == 1 and not given.keys() >= set(names):
+                wanted = " and ".join(f"{name}=" for name in names)
+                raise TypeError(
+                    f"{kind.__name__} needs {wanted}, which are public: if nobody knows them, take {otherwise}"
+                )
+            made(*args, **given)
+
+        setattr(kind, "__init__", checked)  # noqa: B010  # a checker of types keeps the signature of the class
+        return kind
 
     return decorate

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_flag, composed
+from dpci.base.validation import check_flag, composed, needing
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
@@ -39,6 +39,7 @@ _CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
 _TARGET_NEEDS = "nothing can stand for a target"
 
 
+@needing("lower", "upper", otherwise="UnboundedColumn")
 @dataclass(frozen=True, kw_only=True)
 class NumericColumn:
     """A number with public bounds; gives one column of the matrix.
@@ -94,10 +95,8 @@ class NumericColumn:
         _check_choice(self.name, "transform", self.transform, Transform)
         lower, upper = self.transformed_bounds
         if not (lower < upper):
-            raise InvalidInput(
-                f"column {self.name!r}: lower and upper must differ after the transform, "
-                f"got lower={self.lower}, upper={self.upper}"
-            )
+            got = f"got lower={self.lower}, upper={self.upper}"
+            raise InvalidInput(f"column {self.name!r}: lower and upper must differ after the transform, {got}")
         _check_choice(self.name, "outside", self.outside, Outside)
         if self.missing != "error":
             stand_in = self.missing
@@ -537,6 +536,7 @@ class CategoricalTarget:
         return codes.astype(np.float64)
 
 
+@needing("lower", "upper", otherwise="UnboundedTarget")
 @dataclass(frozen=True, kw_only=True)
 class NumericTarget:
     """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit")."""
