@@ -49,7 +49,7 @@ th:first-child { text-align: left; font-weight: 500; white-space: normal; overfl
 thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
 .words td { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
-.words thead th { text-align: left; }
+.words thead th { text-align: left; white-space: normal; }
 .words th:first-child { max-width: none; }
 .facts th:first-child { min-width: 0; overflow-wrap: break-word; }
 @media (min-width: 48rem) { .facts th:first-child { white-space: nowrap; } }
