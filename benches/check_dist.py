@@ -27,7 +27,6 @@ PERMISSIVE = {"Apache-2.0", "BSD-2-Clause", "MIT", "Unicode-3.0", "Unlicense", "
 TESTS = (
     "embedding",
     "imports",
-    "optional",
     "releases",
     "saved_fits",
     "seal",

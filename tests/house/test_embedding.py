@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import dpci
@@ -99,6 +98,7 @@ class Columns:
 
 def test_it_takes_what_its_users_have(uplift):
     covariates, treated, recovered = patients(5)
+    pa = pytest.importorskip("pyarrow")
     table = pa.table({f"x{j}": column for j, column in enumerate(covariates.T)})
     for X, y in (
         (Tensor(covariates), Tensor(recovered.astype(int))),

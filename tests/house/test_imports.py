@@ -80,6 +80,7 @@ def test_a_fit_needs_no_slow_part_either():
 
 
 def test_the_command_line_needs_no_slow_part_either():
+    pytest.importorskip("typer")
     modules = loaded("import dpci.cli.commands.all")
     # Public data sets may be sparse.
     beyond = modules - loaded("import numpy, scipy.special, scipy.sparse, typer")

@@ -1,12 +1,14 @@
 """The tests themselves: slow ones exist, CI runs what the README names, and their noise is the same in every run."""
 
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import check_dist
 import dpci
 from support import noise, slow
 
@@ -23,6 +25,31 @@ def test_slow_tests_exist():
         if not file.exists() or not re.search(rf"^def {function}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
             missing.append(name)
     assert missing == []
+
+
+# Of these a bare environment, in which a wheel is tried, has the first four.
+IN_A_BARE_ENVIRONMENT = {"dpci", "numpy", "scipy", "pytest", "support", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("name", check_dist.TESTS)
+def test_tests_of_wheels_exist_and_need_nothing_else(name):
+    files = list((ROOT / "tests").rglob(f"test_{name}.py"))
+    assert files
+    for file in files:
+        imported = re.findall(r"^(?:import|from) (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(imported) <= IN_A_BARE_ENVIRONMENT, file
+
+
+@pytest.mark.parametrize(
+    ("tags", "kind"),
+    [
+        ("manylinux2014_x86_64.manylinux_2_17_x86_64", "manylinux_x86_64"),
+        ("manylinux2014_aarch64.manylinux_2_17_aarch64", "manylinux_aarch64"),
+        ("musllinux_1_2_x86_64", "musllinux_x86_64"),
+    ],
+)
+def test_a_wheel_is_tried_by_a_python_of_its_kind(tags, kind):
+    assert check_dist.kind_of(Path(f"dpci-0.1.0-cp311-abi3-{tags}.whl")) == kind
 
 
 def test_the_longest_are_slow(tmp_path):
