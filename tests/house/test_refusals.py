@@ -28,6 +28,8 @@ SITES = {
         "check_finite": (1, ()),
         "_integer": (1, ()),
         "check_symmetric": (1, ()),
+        "advised.decorate.called": (2, ()),
+        "needing.decorate.checked": (1, ()),
     },
     "data/labels": {
         "SeveralClasses.encoded": (1, ("label",)),
