@@ -77,10 +77,13 @@ def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
 
 def test_models_of_groups_are_counted(monkeypatch):
     terminal = watched(monkeypatch)
+    counted = []
+    monkeypatch.setattr("tqdm.auto.tqdm.update", lambda _, n=1: counted.append(n))
     groups = {"a": (X, Y), "b": (X, ~Y)}
     dpci.fit_many(groups, budget=dpci.ZCDP(5.0), classes=(False, True), rows="clip")
     assert "models" in terminal.getvalue()
     assert "/2.00" in terminal.getvalue()
+    assert counted == [1, 1]
 
 
 def test_a_utility_curve_shows_its_fits(monkeypatch):
@@ -91,13 +94,16 @@ def test_a_utility_curve_shows_its_fits(monkeypatch):
             return dpci.utility.curve(X, Y, **keywords, **progress)
 
     plain = measured()
-    terminal = watched(monkeypatch)
+    terminal, counted = watched(monkeypatch), []
+    monkeypatch.setattr("tqdm.auto.tqdm.update", lambda _, n=1: counted.append(n))
     shown = measured()
     assert "/3.00" in terminal.getvalue()
+    assert counted == [1, 1, 1]
     assert (shown.params == plain.params).all()
     assert "fits" not in terminal.getvalue()
     assert shown.epsilon_for(plain.predict_utility(3.0)) == plain.epsilon_for(plain.predict_utility(3.0))
     assert "fits" in terminal.getvalue()
+    assert set(counted[3:]) == {3}  # of each draw one
     terminal.truncate(0)
     hidden = measured(progress=False)
     hidden.epsilon_for(plain.predict_utility(3.0))
