@@ -54,11 +54,14 @@ NEEDS_INTERVALS = ("conf_int", "wald_test", "predict_conf_int", "summary_frame",
 NO_RESULT = {
     **{
         f"{fit}.{name}": "no schema"
-        for fit in ("pure", "other", "approx", "ball", "no moments", "selected")
+        for fit in ("pure", "other", "approx", "ball", "no moments", "three classes", "selected")
         for name in ("in_units", "marginal_effects")
     },
     "regression.in_units": "no schema",
-    **{f"{fit}.rate_ratios": "no loss of counts" for fit in ("pure", "other", "approx", "ball", "no moments")},
+    **{
+        f"{fit}.rate_ratios": "no loss of counts"
+        for fit in ("pure", "other", "approx", "ball", "no moments", "three classes")
+    },
     **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
     "selected.to_html": "a page is that of the whole tuning",

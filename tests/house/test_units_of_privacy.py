@@ -9,7 +9,16 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.schema import CategoricalTarget, ClassTarget, NumericColumn, NumericTarget, Schema
+from dpci.schema import (
+    CategoricalTarget,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    PartialSchema,
+    Schema,
+    UnboundedColumn,
+)
+from support.fuzz_targets import parameters_of, public_callables
 from support.keywords import assembled
 
 PAGE = Path(__file__).parents[2] / "docs" / "persons.md"
@@ -32,6 +41,8 @@ SCHEMA = Schema(
     target=ClassTarget(column="y", negative=("no",), positive=("yes",)),
 )
 TABLE = {"one": X[:, 0], "two": X[:, 1], "y": np.where(Y > 0, "yes", "no"), "ward": np.repeat(["u", "v"], N // 2)}
+PARTIAL = PartialSchema(columns=(UnboundedColumn(name="one", lower=-1, upper=1),), target=SCHEMA.target)
+HALF = slice(0, N // 2), slice(N // 2, N)
 STUDY = {"n_replicates": 3, "n_variability": 3, "progress": False}
 
 
@@ -39,14 +50,13 @@ def many(X, y, persons=None, weights=None, **keywords):
     """Two groups of the same table; parts are one group."""
     if not isinstance(X, np.ndarray):
         return dpci.fit_many({"a": (X, y)}, **FIT, **CLASSES, **keywords)["a"]
-    halves = slice(0, N // 2), slice(N // 2, N)
 
     def of_halves(values):
         if isinstance(values, dpci.Weights):
             return {key: replace(values, values=half) for key, half in of_halves(values.values).items()}
-        return None if values is None else {key: values[half] for key, half in zip("ab", halves, strict=True)}
+        return None if values is None else {key: values[half] for key, half in zip("ab", HALF, strict=True)}
 
-    groups = {key: (X[half], y[half]) for key, half in zip("ab", halves, strict=True)}
+    groups = {key: (X[half], y[half]) for key, half in zip("ab", HALF, strict=True)}
     return dpci.fit_many(groups, **FIT, **CLASSES, persons=of_halves(persons), weights=of_halves(weights), **keywords)[
         "a"
     ]
@@ -56,6 +66,16 @@ def strata(X, _, **keywords):
     """The table with its schema, or the parts."""
     table = TABLE if isinstance(X, np.ndarray) else X
     return dpci.fit_strata(table, schema=SCHEMA, **STRATA, **FIT, **keywords)["u"]
+
+
+def bounds(X, _, persons=None, **keywords):
+    """The table, or parts of it."""
+    table = TABLE
+    if not isinstance(X, np.ndarray):
+        table = dpci.Chunks([({name: values[half] for name, values in TABLE.items()}, None) for half in HALF])
+    if persons is not None:
+        keywords["persons"] = dpci.Persons(persons, max_rows=3)
+    return dpci.release_schema(table, schema=PARTIAL, budget=dpci.PureDP(20.0), **keywords)
 
 
 def estimators(X, y, *, weights=None, **keywords):
@@ -103,6 +123,7 @@ CALLS = {
     "dpci.multinomial.fit": lambda X, y, **k: dpci.multinomial.fit(
         X, targets(y, C), classes=(0, 1, 2) if y is None else ("a", "b", "c"), **FIT, **k
     ),
+    "dpci.release_schema": bounds,
     "dpci.fit_many": many,
     "dpci.fit_strata": strata,
     "dpci.per_instance.report": lambda X, y, **k: (
@@ -151,6 +172,12 @@ ENTRIES = sorted(entries())
 def test_the_table_has_every_function_that_takes_records():
     assert {name for name, *_ in ENTRIES} == set(CALLS)
     assert len(ENTRIES) == 3 * len(CALLS)
+    paying = {
+        name if name.startswith("dpci.") else f"dpci.{name}"
+        for name, function in public_callables().items()
+        if "ledger" in parameters_of(function)[0]
+    }
+    assert paying <= set(CALLS)
 
 
 def n_records(result):

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 import dpci
-from dpci import baselines, losses, lowlevel, schema, utility
+from dpci import baselines, losses, schema, utility
 from dpci.budgets import ApproxDP, PureDP
 from support.fuzz_documents import (
     command_line,
@@ -27,6 +27,7 @@ from support.keywords import assembled
 N, D = 40, 2
 _RNG = np.random.default_rng(20)
 X = _RNG.uniform(-0.6, 0.6, size=(N, D))
+THREE = np.arange(N) % 3
 CLASSES = (X @ [3.0, -2.0] + _RNG.logistic(size=N) > 0).astype(int)
 REALS = np.clip(X @ [0.9, -0.6] + 0.1 * _RNG.normal(size=N), -1.0, 1.0)
 CURVE = (
@@ -47,11 +48,11 @@ class Left:
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
-        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
-        "ModelInversion", "NewtonPlan", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
-        "ReleasedSchema", "Report",
-        "SchemaCheck", "SelectedFit", "StrataFit", "Survey", "TableUnits", "TuneResult", "UtilityCurve",
-        "VariabilityStudy", "WaldTest", "WorstCase",
+        "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Guarantee", "Layout", "LinearFit",
+        "LinearTest", "LowerBound", "Minimum", "ModelInversion", "MomentMatrix", "MomentPlan", "MultinomialFit",
+        "NewtonPlan", "OracleSearch", "Panel", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
+        "ReleasedSchema", "Report", "SchemaCheck", "SelectedFit", "StrataFit", "Survey", "TableUnits",
+        "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
     # or is NaN by its documentation.
@@ -135,7 +136,7 @@ SMALL_SCHEMA = schema.Schema(
 )
 SMALL_TABLE = {"a": [0.5, 1.0, 2.0], "b": ["u", "v", "v"], "c": ["no", "yes", "no"]}
 
-# Legal values of parameters that mean something else elsewhere, by the name of the function.
+# Legal values of parameters that mean something else elsewhere, by the name of the function or its full name.
 OWN = {
     "Chunks": {"source": [(X[:20], CLASSES[:20]), (X[20:], CLASSES[20:])]},
     "Levels": {"columns": (0, 1), "points": [[0.5, 0.0], [-0.5, 0.5]]},
@@ -155,6 +156,20 @@ OWN = {
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
     "tune": {"candidates": [{"l2_strength": 0.5}, {"l2_strength": 1.0}], "schema": None},
+    **{
+        f"multinomial.{name}": {
+            "y": THREE,
+            "classes": (0, 1, 2),
+            "schema": None,
+            "mechanism": "objective",
+            "neighbors": "replace_one",
+            "budget": PureDP(20.0),
+            "l2_strength": 0.5,
+            "n_features": 2,
+        }
+        for name in ("fit", "plan")
+    },
+    "three classes.wald_test": {"hypothesis": np.eye(6)[:2]},
     "Weights": {"bound": 4.0},
     "weighted_gram": {"weights": np.linspace(0.0, 1.0, N)},
     "release_schema": {
@@ -274,20 +289,7 @@ TYPICAL = {
 # A default would take seconds.
 _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})
 _REQUIRED_KEYWORDS = frozenset({"budget", "l2_strength"})
-_MODULES = (
-    dpci,
-    dpci.audit,
-    dpci.baselines,
-    dpci.datasets,
-    losses,
-    lowlevel,
-    dpci.per_instance,
-    dpci.rows,
-    dpci.simulate,
-    dpci.tuning,
-    utility,
-    schema,
-)
+_MODULES = (dpci, *(value for name in sorted(dpci.__all__) if inspect.ismodule(value := getattr(dpci, name))))
 _WEIGHTS = {
     "fit": 12,
     "plan": 4,
@@ -371,6 +373,7 @@ def samples():
             "histogram": baselines.projected_histogram(
                 X, REALS, budget=PureDP(2.0), axes=TYPICAL["axes"][0], **settings
             ),
+            "three classes": dpci.multinomial.fit(X, THREE, classes=(0, 1, 2), budget=PureDP(20.0), **settings),
             "moment matrix": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1),
             "regression": dpci.regression.release(X, REALS, budget=PureDP(1e3), bounds=(-1, 1), seed=1).fit(),
             "non-private": baselines.non_private(X, CLASSES, loss="logistic", l2_strength=0.5),
@@ -387,7 +390,8 @@ class _Methods(NamedTuple):
         for attribute in sorted(dir(type(self.value))):
             is_method = inspect.isfunction(getattr(type(self.value), attribute))  # documents have a target of their own
             if is_method and not attribute.startswith("_") and attribute not in Left.METHODS:
-                yield _target(f"{self.name}.{attribute}", getattr(self.value, attribute), weight=1)
+                name = f"{self.name}.{attribute}"
+                yield _target(name, getattr(self.value, attribute), weight=1, **OWN.get(name, {}))
 
 
 @functools.cache
@@ -397,7 +401,7 @@ def targets():
     for name, function in public_callables().items():
         short = name.rpartition(".")[2]
         results = {"ex_post_losses_not_private": ("report", "report"), "model_inversion": ("result", "ball")}
-        values = OWN.get(short, {})
+        values = {**OWN.get(short, {}), **OWN.get(name, {})}
         if short == "compare":
             values = {"result_a": samples()["pure"], "result_b": samples()["other"]}
         if short in results:

@@ -94,7 +94,11 @@ impl<'a> Objective<'a> {
         let sums = self
             .records
             .sums(&request, self.loss, self.weights, self.exec)?;
-        let n = self.n_samples;
+        let share = sums.gram_rows as f64 / self.records.n_rows() as f64;
+        let n = match hessian_rows {
+            HessianRows::SampleAlone => self.n_samples * share,
+            _ => self.n_samples,
+        };
         let linear = |j: usize| self.linear_term.map_or(0.0, |a| a[j]);
         let mut slopes: Vec<f64> = sums.slopes.values().collect();
         let total = slopes.pop().unwrap_or_default();
@@ -103,11 +107,11 @@ impl<'a> Objective<'a> {
         let gradient: Vec<f64> = gradient.collect();
         let ridge = 0.5 * self.l2_strength * vector::dot(params, params);
         let value = total / n + ridge + self.linear_term.map_or(0.0, |a| vector::dot(a, params));
-        let share = sums.gram_rows as f64 / self.records.n_rows() as f64;
         let hessian = if sums.grams.is_empty() {
             None
         } else {
-            let mut hessian = assembled(sums.grams, self.loss.n_predictors(), n * share)?;
+            let mut hessian =
+                assembled(sums.grams, self.loss.n_predictors(), self.n_samples * share)?;
             add_diagonal(&mut hessian, params.len(), self.l2_strength);
             Some(hessian)
         };

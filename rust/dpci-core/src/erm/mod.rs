@@ -12,7 +12,7 @@ mod refine;
 mod risk;
 
 use refine::Progress;
-use risk::Risk;
+use risk::{Risk, Sampled};
 
 use crate::error::check_length;
 use crate::loss::{PREDICTOR_ROOM, always_converges};
@@ -91,7 +91,12 @@ fn minimize(
             Err(stall) => start = stall.params,
         }
     }
-    let stall = match solver::attempt(&risk, &start, options)? {
+    let mut first = *options;
+    if automatic && begins_with_a_sample(objective, options, &start) {
+        start = minimiser_of_sample(&risk, start, options)?;
+        first.method = Method::Preconditioned;
+    }
+    let stall = match solver::attempt(&risk, &start, &first)? {
         Ok(minimum) => return Ok(Unrounded::whole(minimum)),
         Err(stall) => stall,
     };
@@ -109,10 +114,41 @@ fn minimize(
     }
 }
 
+/// Whether to begin at the minimiser of a sample: so near the end gradients are enough, of which several cost as much as a Hessian.
+fn begins_with_a_sample(objective: &Objective<'_>, options: &Options, start: &[f64]) -> bool {
+    objective.records.design().is_some()
+        && objective.loss.n_predictors() == 1
+        && options.radius.is_none()
+        && start.len() <= solver::PRECONDITIONED_MAX_DIM
+        && objective.records.n_rows() >= SAMPLED_MIN_ROWS * start.len()
+        && start.iter().all(|t| *t == 0.0)
+}
+
+/// The minimiser of the risk of a sample of the rows, or where its solver stopped.
+fn minimiser_of_sample(risk: &Risk<'_>, start: Vec<f64>, options: &Options) -> Result<Vec<f64>> {
+    let sampled = Sampled(risk);
+    let options = Options {
+        method: Method::Newton,
+        tolerance: sampled.tolerance().max(options.tolerance),
+        ..*options
+    };
+    match solver::attempt(&sampled, &start, &options) {
+        Ok(Ok(minimum)) => Ok(minimum.params),
+        Ok(Err(stall)) => Ok(stall.params),
+        Err(Error::NotConverged { .. }) => Ok(start),
+        Err(error) => Err(error),
+    }
+}
+
+/// Rows for each parameter at which a sample of them tells where to begin.
+const SAMPLED_MIN_ROWS: usize = 1600;
+
 /// Gradients alone need steps without end where curvatures differ by many powers of ten; Hessians do not.
 fn again_by_newton(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Attempt> {
     let by_gradients = matches!(stall.method, Method::Lbfgs | Method::Preconditioned);
-    if !by_gradients || risk.dim() > FALLBACK_MAX_DIM || options.method != Method::Auto {
+    let rounded =
+        matches!(stall.error, Error::NotConverged { reason, .. } if reason == solver::ROUNDED);
+    if !by_gradients || rounded || risk.dim() > FALLBACK_MAX_DIM || options.method != Method::Auto {
         return Ok(Err(stall));
     }
     let newton = Options {
@@ -165,3 +201,6 @@ fn longest_row(objective: &Objective<'_>) -> Result<f64> {
     let longest = sums.squares[1].sqrt().max(f64::MIN_POSITIVE);
     Ok(longest * (1.0 + f64::EPSILON) + LEAST_LENGTH)
 }
+
+#[cfg(test)]
+mod tests;

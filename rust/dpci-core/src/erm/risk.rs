@@ -11,6 +11,9 @@ use crate::solver::Problem;
 /// Rows that are checked against a greater bound than this are not bounded at all: they are measured.
 const GREATEST_BOUND: f64 = 1e150;
 
+/// Size of the gradient, for rows of length 1 and slopes of at most 1, at which a sample has been minimised.
+const SAMPLED_GRADIENT: f64 = 1e-4;
+
 /// Covers the roundings of the few operations of a bound.
 const ROOM: f64 = 1.0 + 1e-9;
 
@@ -78,9 +81,52 @@ impl<'a> Risk<'a> {
         0.5 / (self.objective.loss.self_concordance() * self.longest * ROOM)
     }
 
+    /// Value, gradient and the Hessian that is asked for, empty where it is none.
+    fn evaluated(&self, point: &[f64], rows: HessianRows) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let e = self.objective.evaluate(point, rows)?;
+        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+    }
+
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
     pub(super) fn doubled_rounding(&self, params_norm: f64) -> f64 {
         self.extent().doubled_rounding(params_norm)
+    }
+}
+
+/// The risk of a sample of the rows, whose minimiser is where that of all rows is looked for.
+pub(super) struct Sampled<'a>(pub(super) &'a Risk<'a>);
+
+impl Sampled<'_> {
+    /// Certificate that leaves the minimiser of the sample as near to that of all rows as it is.
+    pub(super) fn tolerance(&self) -> f64 {
+        SAMPLED_GRADIENT * self.0.row_norm / self.0.strong_convexity()
+    }
+}
+
+impl Problem for Sampled<'_> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn strong_convexity(&self) -> f64 {
+        self.0.strong_convexity()
+    }
+
+    fn steepness(&self) -> f64 {
+        self.0.steepness()
+    }
+
+    fn rounding(&self, point: &[f64]) -> f64 {
+        self.0.rounding(point)
+    }
+
+    fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let (value, gradient, _) = self.with_hessian(point)?;
+        Ok((value, gradient))
+    }
+
+    fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        self.0.evaluated(point, HessianRows::SampleAlone)
     }
 }
 
@@ -102,17 +148,15 @@ impl Problem for Risk<'_> {
     }
 
     fn value_and_gradient(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
-        let e = self.objective.evaluate(point, HessianRows::None)?;
-        Ok((e.value, e.gradient))
+        let (value, gradient, _) = self.evaluated(point, HessianRows::None)?;
+        Ok((value, gradient))
     }
 
     fn with_hessian(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-        let e = self.objective.evaluate(point, HessianRows::All)?;
-        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+        self.evaluated(point, HessianRows::All)
     }
 
     fn with_preconditioner(&self, point: &[f64]) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-        let e = self.objective.evaluate(point, HessianRows::Sample)?;
-        Ok((e.value, e.gradient, e.hessian.unwrap_or_default()))
+        self.evaluated(point, HessianRows::Sample)
     }
 }

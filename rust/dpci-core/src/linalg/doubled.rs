@@ -53,6 +53,12 @@ impl Doubled {
         Self { high, low }
     }
 
+    /// The number whose [`Doubled::halves`] these are.
+    #[inline(always)]
+    pub(super) fn of_halves([high, low]: [f64; 2]) -> Self {
+        Self { high, low }
+    }
+
     /// The nearest f64 and the rest, whose [`Doubled::sum`] is this number.
     #[inline(always)]
     pub fn halves(self) -> [f64; 2] {
@@ -63,6 +69,19 @@ impl Doubled {
     #[inline(always)]
     pub fn rounded(self) -> f64 {
         self.high
+    }
+
+    /// The product with an f64, where `fused` by an instruction that the target must have: in the same bits, but where parts of Dekker's
+    /// product over- or underflow.
+    #[inline(always)]
+    pub(super) fn times(self, other: f64, fused: bool) -> Self {
+        let (high, low) = if fused {
+            let product = self.high * other;
+            (product, self.high.mul_add(other, -product))
+        } else {
+            two_product(self.high, other)
+        };
+        Self::sum(high, low + self.low * other)
     }
 
     /// The product with a power of two, which is exact.
@@ -170,8 +189,7 @@ impl Mul<f64> for Doubled {
 
     #[inline(always)]
     fn mul(self, other: f64) -> Self {
-        let (high, low) = two_product(self.high, other);
-        Self::sum(high, low + self.low * other)
+        self.times(other, false)
     }
 }
 

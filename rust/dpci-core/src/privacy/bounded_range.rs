@@ -222,6 +222,28 @@ mod tests {
     }
 
     #[test]
+    fn probabilities_are_above_their_chords_by_what_is_said() {
+        for epsilon in [0.1, 1.0, 3.0] {
+            let worst = Worst::new(epsilon);
+            for (i, &above) in (0..CELLS).zip(&worst.above) {
+                let [low, high] = [i, i + 1].map(|k| f64::from(k) * worst.width);
+                let p = |t: f64| (t - epsilon).exp_m1() / (-epsilon).exp_m1();
+                // The chord is straight in exp(-t).
+                let over = |k: u32| {
+                    let share = f64::from(k) / 200.0;
+                    let s = (1.0 - share) * (-low).exp() + share * (-high).exp();
+                    p(-s.ln()) - ((1.0 - share) * p(low) + share * p(high))
+                };
+                let most = (0..=200).map(over).fold(0.0, f64::max);
+                assert!(
+                    most <= above && above <= 1.2 * most,
+                    "{epsilon} {i} {most:e} {above:e}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn profiles_are_monotone() {
         let of = |range, epsilon, mu| {
             let bound = BoundedRange::new(range, 2).unwrap();
@@ -268,6 +290,7 @@ mod tests {
             assert!(BoundedRange::new(bad, 1).is_err());
         }
         assert!(BoundedRange::new(1.0, 0).is_err() && BoundedRange::new(1.0, 9).is_err());
+        assert!(BoundedRange::new(1.0, 1).is_ok() && BoundedRange::new(1.0, 8).is_ok());
         for range in [1e-300, 1e-17, 1.0, 800.0, 1e300] {
             let ranges = BoundedRange::new(range, 2).unwrap();
             for (epsilon, mu) in [(0.0, 0.0), (1.0, 0.3), (1e300, 1.0), (0.5, 1e200)] {

@@ -118,12 +118,13 @@ impl Records for Parts<'_> {
         exec.check()?;
         // Where rows are read anew, a sample of them costs what all of them do.
         let request = match request {
-            Request::Risk { params, hessian } if *hessian == HessianRows::Sample => {
-                &Request::Risk {
-                    params: params.clone(),
-                    hessian: HessianRows::All,
-                }
-            }
+            Request::Risk {
+                params,
+                hessian: HessianRows::Sample | HessianRows::SampleAlone,
+            } => &Request::Risk {
+                params: params.clone(),
+                hessian: HessianRows::All,
+            },
             request => request,
         };
         let sums = (self.evaluate)(request)?;

@@ -5,7 +5,8 @@
 //! 3. Direction by the two-loop recursion over the last [`MEMORY`] steps, with the factor in its middle.
 //! 4. Bracketing line search for sufficient decrease and the curvature condition.
 //! 5. Keep the step if its curvature `sᵀy` is positive.
-//! 6. Where preconditioned: factorise again when the present rate needs more steps than a new Hessian costs.
+//! 6. Where rounding may hide progress: full steps while gradients halve, for who goes on in doubled precision.
+//! 7. Where preconditioned: factorise again when the present rate needs more steps than a new Hessian costs.
 //!
 //! The relative decrease of the value is *not* a stopping rule: it is blind below the square root of the rounding error.
 
@@ -21,6 +22,8 @@ use crate::linalg::{Cholesky, vector};
 const MEMORY: usize = 20;
 /// Trials of one line search.
 const MAX_TRIALS: usize = 60;
+/// Steps beyond the bound on the rounding.
+const MAX_SETTLING: usize = 10;
 /// Curvature condition: the slope must shrink at least to this share.
 const CURVATURE: f64 = 0.9;
 
@@ -69,11 +72,12 @@ pub(super) fn minimize(
             return Err(failed("a value was not finite"));
         }
         if reached.blurred {
+            let error = failed(ROUNDED);
             return Ok(Err(Stall {
-                params: here.params,
+                params: settled(problem, here, &model)?,
                 iterations: iteration,
                 method,
-                error: failed(ROUNDED),
+                error,
             }));
         }
         if iteration == options.max_iterations {
@@ -146,6 +150,26 @@ fn evaluate(
         value,
         gradient,
     })
+}
+
+/// Where gradients no longer halve. Rounding is mostly far below its bound, and who goes on in doubled precision pays ten of these passes
+/// for one.
+fn settled(problem: &impl Problem, mut here: State, model: &Model) -> Result<Vec<f64>> {
+    for _ in 0..MAX_SETTLING {
+        let direction = model.direction(&here.gradient);
+        let moved = here.params.iter().zip(&direction);
+        let params: Vec<f64> = moved.map(|(t, p)| t + p).collect();
+        let (value, gradient) = problem.value_and_gradient(&params)?;
+        if !(2.0 * vector::norm(&gradient) < vector::norm(&here.gradient)) {
+            break;
+        }
+        here = State {
+            params,
+            value,
+            gradient,
+        };
+    }
+    Ok(here.params)
 }
 
 /// Whether the rate of the last step leaves more steps to go than a new Hessian costs: about `dim/64` gradients, and then

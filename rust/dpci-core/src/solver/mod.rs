@@ -6,7 +6,7 @@
 //! which a caller with more digits may go on.
 //!
 //! - *Damped Newton* with Cholesky, up to 32 parameters (1024 for rows in parts): value, gradient and Hessian come in one pass.
-//! - *Preconditioned L-BFGS* up to 400: the factor of one Hessian, from a sample of the rows where they are many, in the middle of the
+//! - *Preconditioned L-BFGS* up to 400, and of many rows always, from the minimiser of a sample of them (`erm/mod.rs`): the factor of one Hessian, from a sample of the rows where they are many, in the middle of the
 //!   two-loop recursion; renewed when progress is slow.
 //! - *L-BFGS* above that, with 20 remembered steps and a bracketing line search.
 //! - *Newton over a ball*, wherever there is a radius, up to 16,384 parameters, because it needs Hessians.
@@ -93,7 +93,7 @@ impl Method {
 const NEWTON_MAX_DIM: usize = 32;
 
 /// Up to this size one Hessian, n·d²/2 products, costs less than the passes that it saves.
-const PRECONDITIONED_MAX_DIM: usize = 400;
+pub(crate) const PRECONDITIONED_MAX_DIM: usize = 400;
 
 /// How a solver is run.
 #[derive(Debug, Clone, Copy)]
@@ -180,7 +180,7 @@ pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Res
 }
 
 /// Why a solver stops whose gradient is within its rounding.
-const ROUNDED: &str = "rounding stopped progress";
+pub(crate) const ROUNDED: &str = "rounding stopped progress";
 
 /// Bound on the distance to the minimiser, from a computed gradient.
 #[derive(Debug, Clone, Copy)]

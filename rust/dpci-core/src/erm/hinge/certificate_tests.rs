@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::kink_split::{sample, slack_error, split};
-use super::polish::{Polish, Polished, Terms};
+use super::kink_split::{KinkSplit, sample, slack_error, split};
+use super::multipliers::Multiplied;
+use super::polish::{Polish, Polished, Terms, polish};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::{DOUBLED_EPSILON, Doubled};
@@ -170,6 +171,63 @@ fn a_point_is_settled_while_it_stays_within_the_clearance() {
             point.clearance = clearance;
             assert_eq!(point.certified().settled_rightly, settled, "{clearance}");
         }
+    });
+}
+
+/// Kinks at 1 and, of three records, at 2, and a pull of 4: the minimiser is at 1.1, where the second alone slopes, because
+/// nλθ = 5·1.1 = 4 + 3·.5.
+fn two_kinks() -> KinkSplit {
+    KinkSplit {
+        dim: 1,
+        near: vec![1.0, 0.5],
+        counts: vec![1.0, 3.0],
+        pull: vec![4.0.into()],
+        pull_error: 0.0,
+        clearance: f64::INFINITY,
+    }
+}
+
+fn at(param: f64) -> Multiplied {
+    Multiplied {
+        params: vec![param],
+        multipliers: vec![0.0, 3.0],
+        ridge: 5.0,
+        stiffness: 1e3,
+        unrest: 0.0,
+    }
+}
+
+const LINE: Terms = Terms {
+    n_samples: 10.0,
+    l2_strength: 0.5,
+    radius: None,
+};
+
+#[test]
+fn rows_clear_of_their_kinks_are_settled_with_their_mass_and_their_room() {
+    with_exec(|exec| {
+        let polish = Polish::new(&two_kinks(), &at(1.1), LINE, 0.01, exec);
+        assert!(polish.rows.is_empty());
+        // Three records of length a half, on the sloping side.
+        assert!((polish.settled_mass - 1.5).abs() < 1e-12);
+        assert!((polish.pull[0].rounded() - 5.5).abs() < 1e-12);
+        // The kink at 1 is .1 away, less what the slack may be off.
+        let room = slack_error(1, 1.0, 1.1);
+        assert!(polish.clearance <= 0.1 - 0.5 * room && polish.clearance > 0.1 - 2.0 * room);
+    });
+}
+
+#[test]
+fn rows_that_were_settled_wrongly_are_found_by_a_wider_reach() {
+    with_exec(|exec| {
+        // From 3, where no row slopes, the point moves over both kinks.
+        let far = Multiplied {
+            multipliers: vec![0.0, 0.0],
+            ..at(3.0)
+        };
+        let found = polish(&two_kinks(), &far, LINE, exec).unwrap();
+        assert!(found.settled_rightly);
+        assert!((found.params[0] - 1.1).abs() < 1e-12, "{}", found.params[0]);
     });
 }
 

@@ -374,6 +374,47 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     assert!(near(noisy.quantile(&shares).norm, noisy.norms[0]));
 }
 
+#[test]
+fn counts_of_radii_and_norms_begin_where_no_record_is_beyond() {
+    let spec = spec(400, 1.0);
+    let last = |norms: &[f64]| norms[norms.len() - 1];
+    // The first of the rows as they are; later ones of rows that are six times as long as usual ones, or less.
+    let greatest = 6.0 * 2.0;
+    for (round, longest, expected) in [(0, 50.0, 50.0), (1, 50.0, greatest), (1, 3.0, 3.0)] {
+        let counts = spec.radius(round, longest).unwrap();
+        assert!((last(&counts.norms) - expected).abs() < 1e-12 * expected);
+    }
+    // A continued loss has as many norms more as its greatest slope is above the usual one, and those of a hundredth of its curvature.
+    let continued = NewtonChoices {
+        loss: Arc::new(Probit),
+        ..choices(400, Budget::zcdp(1.0).unwrap())
+    };
+    let continued = NewtonSpec::new(continued).unwrap();
+    let [usual, of_continued] = [&spec, &continued].map(|s| s.norms(2.0, 1).unwrap());
+    let more = of_continued[1].norms.len() - usual[1].norms.len();
+    // 1.44¹² < 100 < 1.44¹³.
+    assert_eq!(more, 13);
+}
+
+#[test]
+fn a_class_is_hidden_under_pure_budgets_with_an_intercept_alone() {
+    let of = |budget, intercept| {
+        NewtonSpec::new(NewtonChoices {
+            intercept,
+            ..choices(40_000, budget)
+        })
+        .unwrap()
+    };
+    let pure = of(Budget::pure(1.0).unwrap(), Some(0.5));
+    assert!(pure.hides_class(30.0).unwrap() && !pure.hides_class(0.0).unwrap());
+    for spec in [
+        of(Budget::pure(1.0).unwrap(), None),
+        of(Budget::zcdp(1.0).unwrap(), Some(0.5)),
+    ] {
+        assert!(!spec.hides_class(30.0).unwrap());
+    }
+}
+
 /// Neighbours in all rows of one person, who has three of nine, and in one weighted row.
 #[test]
 fn no_person_and_no_weighted_row_moves_a_query_further_than_its_sensitivity() {

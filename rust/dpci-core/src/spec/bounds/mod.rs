@@ -375,6 +375,9 @@ mod tests {
         };
         let (rate, together) = first.rate();
         assert_eq!(second.rate(), (rate, together));
+        // A choice weighs a rank with half of its ε, and the scale is in ranks.
+        let step = &first.step;
+        assert!((step.scale * rate / step.sensitivity - 1.0).abs() < 1e-12);
         // 40 choices of ε²/8 each.
         assert!(!together && 40.0 * (2.0 * rate).powi(2) / 8.0 <= 0.02);
         assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.02 / 40.0).sqrt());

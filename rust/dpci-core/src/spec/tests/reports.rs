@@ -170,3 +170,10 @@ fn the_public_part_of_a_gradient_is_rounded_by_four_units() {
     let [gradient, _] = spec.derivative_seals(1e15, [0.0; 2]).unwrap();
     assert_near(gradient.distance(), 4.0 * f64::EPSILON * 1e15, 1e-6);
 }
+
+#[test]
+fn the_hessian_of_a_claim_fails_with_half_of_its_probability() {
+    let claim = Claim::new(0.02, false, HessianBound::Interpolated).unwrap();
+    let radius = crate::privacy::reach::greatest_eigenvalue(5, 0.3, 0.01);
+    assert_near(claim.hessian_radius(5, 0.3), 1.001 * radius, 1e-12);
+}
