@@ -25,7 +25,7 @@ _OF_NUMBER = np.array([[1.0, 1.0, -2.0], [2.0, -2.0, 0.0], [1.0, 1.0, 2.0]]) / 4
 
 @dataclass(frozen=True)
 class Case:
-    """What of a record changes, and how neighbours differ."""
+    """A change of one record, and how neighbours differ."""
 
     rows: str
     neighbors: str
