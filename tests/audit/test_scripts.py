@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
+import level_audit
 import moment_audit
 import multinomial_audit
 import person_audit
@@ -30,6 +31,13 @@ def test_residual_moments_of_persons_keep_their_claim_and_rows_as_people_do_not(
     found, half = case.audited(5000, seed=10**6)
     rows_as_people = moment_audit.Case("gdp", neighbors, "ball", residuals=True, n_equal=10).audited(5000, seed=10**6)
     assert 0.4 < found <= moment_audit.CLAIMS["gdp"] < min(half, *rows_as_people)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("rows", ["number", "levels"])
+def test_level_totals_keep_their_claim_and_half_their_noise_does_not(rows, neighbors):
+    found, half = level_audit.Case(rows, neighbors).audited(5000, first_seed=10**6)
+    assert 0.9 < found <= level_audit.EPSILON < half
 
 
 @pytest.mark.parametrize(("mechanism", "noise"), [("objective", 0.5), ("output", 0.25)])

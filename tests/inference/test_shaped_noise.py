@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 import dpci
 from dpci import _core
@@ -240,6 +241,14 @@ def mean_of_positive(found, noise):
     return (weight * x).sum() / weight.sum()
 
 
+def mean_of_exponential(found, noise, mean):
+    """Mean of a number with an exponential law of this mean, found with normal noise, by the midpoint rule."""
+    x = (np.arange(400_000) + 0.5) * (max(found, 0.0) + 12.0 * noise) / 400_000
+    exponent = -0.5 * ((x - found) / noise) ** 2 - x / mean
+    weight = np.exp(exponent - exponent.max())
+    return (weight * x).sum() / weight.sum()
+
+
 def expected_law(record):
     """Return H⁻¹/n, and the sampling covariance without what is left open, by the appendix."""
     n, scale, step = record.n_samples, record.intercept_scale, record.steps[1]
@@ -269,9 +278,14 @@ def expected_law(record):
     values, vectors = np.linalg.eigh(second)
     values = np.maximum(values, 1e-6 * values.sum() / len(values))
     size = np.sqrt(np.outer(values, values))
-    prior, noise = 0.25 * size**2, step.hessian_scale**2 * (len(data) + 1.0)
+    noise, turned = step.hessian_scale**2 * (len(data) + 1.0), vectors.T @ data @ vectors
+    spreads, priors = np.array([0.05, 0.1, 0.2, 0.35, 0.5]), np.array([*[1.0] * 4, 12.0]) / 16.0
+    above = np.triu_indices(len(data), 1)
+    laws = [stats.norm(scale=np.sqrt((spread**2 * size[above] ** 2 + noise) / 2.0)) for spread in spreads]
+    posterior = special.softmax([law.logpdf(turned[above]).sum() for law in laws] + np.log(priors))
+    prior = (posterior @ spreads**2) * size**2
     share = prior / (prior + noise)
-    relative = (np.diag(values) + share * (vectors.T @ data @ vectors - np.diag(values))) / size
+    relative = (np.diag(values) + share * (turned - np.diag(values))) / size
     parts, turn = np.linalg.eigh(relative)
     hessian = vectors @ (size * ((turn * np.maximum(parts, 0.25)) @ turn.T)) @ vectors.T
     inverse = np.linalg.inv(hessian + STRENGTH * np.eye(len(data)))
@@ -279,8 +293,12 @@ def expected_law(record):
     factor = -np.sign(means @ record.params / weight) * np.sqrt(1.0 - 4.0 * weight)
     reach = np.array([0.5, *[BOUND] * LEVELS, scale])
     more = np.zeros(len(data))
+    hidden = levels[levels < 2.0 * cell[1]]
+    count = max(len(hidden), 1)
+    mean_of_hidden = (max(hidden.sum(), 0.0) + count**0.5 * cell[1]) / count
     for j, level in enumerate(levels):
-        more[1 + j] = BOUND**2 * max(min(mean_of_positive(level, cell[1]), weight) - totals[j], 0.0)
+        expected = mean_of_exponential(level, cell[1], mean_of_hidden)
+        more[1 + j] = BOUND**2 * max(min(expected, weight) - totals[j], 0.0)
     covariance = hessian + np.diag(more + reach * STRENGTH * np.maximum(factor * record.params, 0.0))
     values, vectors = np.linalg.eigh(covariance)
     prior = 0.25 * np.outer(values, values)

@@ -274,7 +274,8 @@ def _audits(record: FitRecord) -> tuple[str, ...]:
         return ("newton_audit",)
     several, shaped = record.loss["name"] == SEVERAL, record.noise_law.startswith("shaped")
     own = "multinomial_audit" if several else "shaped_audit" if shaped else "audit"
-    return (own, *count_audits(record.persons, record.weights))
+    levels = ("level_audit",) if record.moments == "levels" else ()
+    return (own, *levels, *count_audits(record.persons, record.weights))
 
 
 def count_audits(persons: Persons | None, weights: Weights | None) -> Iterator[str]:

@@ -10,8 +10,15 @@ use crate::error::check_length;
 use crate::linalg::{Cholesky, Eigen, add_diagonal, identity, product_transposed, vector};
 use crate::noise::{Law, LevelTotals, SimulationGenerator, Totals};
 
-/// Standard deviation of the Hessian around that of independent columns, as a share of it.
-const DEPENDENCE: f64 = 0.5;
+/// Standard deviations of the Hessian around that of independent columns, as a share of it, and their prior probabilities: what noise
+/// hides is taken for the last.
+const DEPENDENCE: [(f64, f64); 5] = [
+    (0.05, 0.0625),
+    (0.1, 0.0625),
+    (0.2, 0.0625),
+    (0.35, 0.0625),
+    (0.5, 0.75),
+];
 
 /// Least part of the Hessian of independent columns that is left along any direction.
 const LEAST_PART: f64 = 0.25;
@@ -45,7 +52,7 @@ struct Independent {
     /// `Σ w x` over the sum of the weights.
     means: Vec<f64>,
     second: Vec<f64>,
-    /// Expected square of each column, given that it is not negative, less the one here.
+    /// Expected square of each column, given that it is not negative and what hidden levels sum to, less the one here.
     more: Vec<f64>,
 }
 
@@ -130,12 +137,13 @@ impl<'a> LevelLaw<'a> {
             .map_or(0.0, |law| law.isometric_std_dev(dim).powi(2));
         let (mut relative, mut open) = (vec![0.0; dim * dim], vec![0.0; dim * dim]);
         let roots: Vec<f64> = axes.values.iter().map(|v| v.sqrt()).collect();
+        let dependence = dependence(&axes.values, &released, noise);
         for i in 0..dim {
             for k in 0..dim {
                 let entry = i * dim + k;
                 let size = roots[i] * roots[k];
                 let expected = if i == k { axes.values[i] } else { 0.0 };
-                let prior = (DEPENDENCE * size).powi(2);
+                let prior = (dependence * size).powi(2);
                 let weight = prior / (prior + noise);
                 open[entry] = weight * noise;
                 relative[entry] = (expected + weight * (released[entry] - expected)) / size;
@@ -281,8 +289,9 @@ impl Block {
         let mut cells = with_sum(&cells, weight);
         cells.resize(levels.len() + 1, 0.0);
         let squares = cells[..levels.len()].to_vec();
+        let pull = cell * cell / mean_of_hidden(levels, cell);
         let more = levels.iter().zip(&squares).map(|(found, square)| {
-            let expected = mean_of_positive(*found, cell).min(weight);
+            let expected = mean_of_positive(*found - pull, cell).min(weight);
             (expected - square).max(0.0)
         });
         Self {
@@ -342,6 +351,41 @@ impl Independent {
             more,
         }
     }
+}
+
+/// The mean total of the levels that are not seen, one standard error above what they sum to: their totals have an exponential prior.
+fn mean_of_hidden(levels: &[f64], cell: f64) -> f64 {
+    let hidden: Vec<f64> = levels
+        .iter()
+        .copied()
+        .filter(|found| *found < SEEN * cell)
+        .collect();
+    let count = hidden.len().max(1) as f64;
+    (hidden.iter().sum::<f64>().max(0.0) + count.sqrt() * cell) / count
+}
+
+/// The root of the posterior mean square of [`DEPENDENCE`], given the released Hessian in the directions of that of independent columns.
+///
+/// An entry off the diagonal is normal around 0 with the variance `½(τ²d_i d_k + noise)`.
+fn dependence(values: &[f64], released: &[f64], noise: f64) -> f64 {
+    let dim = values.len();
+    let log_density = |(tau, prior): &(f64, f64)| {
+        let mut sum = prior.ln();
+        for i in 0..dim {
+            for k in 0..i {
+                let variance = tau * tau * values[i] * values[k] + noise;
+                sum -= 0.5 * variance.ln() + released[i * dim + k].powi(2) / variance;
+            }
+        }
+        sum
+    };
+    let densities = DEPENDENCE.map(|each| log_density(&each));
+    let greatest = densities.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+    let weights = densities.map(|density| (density - greatest).exp());
+    let squares = DEPENDENCE.iter().zip(&weights);
+    let mean =
+        squares.map(|((tau, _), w)| tau * tau * w).sum::<f64>() / weights.iter().sum::<f64>();
+    mean.sqrt()
 }
 
 /// Posterior of the Hessian's data part.

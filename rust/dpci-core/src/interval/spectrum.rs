@@ -166,6 +166,10 @@ fn estimated(corrected: &[f64], noise: f64, may_be_flat: bool) -> Eigenvalues {
 /// Mean of a normal law with mean `found`, at least 0, and standard deviation `noise` that is cut off at 0: what is expected of a positive value, found with noise.
 pub(super) fn mean_of_positive(found: f64, noise: f64) -> f64 {
     let score = found / noise;
+    if score < -30.0 {
+        // Both factors below vanish; the mean is noise²/|found| to a part in 900.
+        return -noise / score;
+    }
     let mass = 0.5 * libm::erfc(-score * FRAC_1_SQRT_2);
     found + noise * (-0.5 * score * score).exp() / (TAU.sqrt() * mass)
 }
