@@ -21,7 +21,7 @@ from sklearn.datasets import make_regression
 import dpci
 from _studies import markdown
 from _timing import commit
-from dpci.schema import NumericTarget, PartialSchema, UnboundedColumn, UnboundedTarget
+from dpci.schema import PartialSchema, UnboundedColumn, UnboundedTarget
 
 EPSILON, DELTA = math.log(3.0), 1e-5
 N, WIDTH = 22_000, 10
@@ -64,19 +64,17 @@ def tukey(X: _F64, y: _F64, n_models: int, rng: np.random.Generator, *, inverted
             return np.asarray(model)
 
 
-def ours(X: _F64, y: _F64, seed: int, *, outside: Outside = "clip", extent: float | None = None) -> _F64:
-    """Return slopes and constant of a regression whose bounds are released within its budget.
+def ours(X: _F64, y: _F64, seed: int, *, outside: Outside = "clip", refine: bool = False) -> _F64:
+    """Return slopes and constant of a regression whose bounds are released within its budget; ``outside``: of columns.
 
-    ``outside``: as of columns; ``extent``: the bound of the target, if it is known.
+    The matrix serves one regression alone where it is to ``refine`` it.
     """
     columns = tuple(UnboundedColumn(name=name, outside=outside) for name in NAMES)
-    if extent is None:
-        schema = PartialSchema(columns=columns, target=UnboundedTarget(column="y"))
-    else:
-        schema = PartialSchema(columns=columns, target=NumericTarget(column="y", lower=-extent, upper=extent))
+    schema = PartialSchema(columns=columns, target=UnboundedTarget(column="y"))
     table = {**dict(zip(NAMES, X.T, strict=True)), "y": y}
-    fit = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ApproxDP(EPSILON, DELTA), seed=seed).in_units()
-    return np.asarray(fit.params)
+    budget = dpci.ApproxDP(EPSILON, DELTA)
+    matrix = dpci.regression.release(table, schema=schema, budget=budget, refine=refine, seed=seed)
+    return np.asarray(matrix.fit("y").in_units().params)
 
 
 def r_squared(X: _F64, y: _F64, model: _F64) -> float:
@@ -132,8 +130,7 @@ def main() -> None:
         "no privacy": lambda X, y, _: least_squares(X, y),
         "dpci, all bounds released": ours,
         "dpci, all bounds released, far rows weigh less": partial(ours, outside="weight"),
-        "dpci, target within ±2,000, columns clipped": partial(ours, extent=2000.0),
-        "dpci, target within ±2,000, far rows weigh less": partial(ours, outside="weight", extent=2000.0),
+        "dpci, all bounds released, refined": partial(ours, refine=True),
         **{f"TukeyEM, {m:,} models": rival(m) for m in (1000, 1250, 1500, 1750, 2000)},
         **{f"TukeyEM, {m:,} models, scale as published": rival(m, inverted=True) for m in (1000, 2000)},
     }

@@ -35,7 +35,7 @@ SHARES = 0.85 ** np.arange(12) / np.sum(0.85 ** np.arange(12))
 RANGES = {"uniform": (-1.0, 2.0), "lognormal": (-10.0, 100.0), "normal": (-6.0, 6.0), "t3": (-50.0, 50.0),
           "gaps": (-6.0, 6.0)}  # fmt: skip
 TARGET = ClassTarget(column="y", negative=(False,), positive=(True,))
-SIZE = 300_000
+SIZE = 100_000
 Table = dict[str, NDArray[Any]]
 
 
@@ -78,13 +78,17 @@ def oracle(table: Table) -> Schema:
     return Schema(columns=tuple(columns), target=TARGET)
 
 
-def halves(fit: Any, schema: Schema, table: Table, chances: NDArray[np.float64]) -> dict[str, tuple[float, bool]]:
-    """Return half the length of each interval in standard deviations, and whether it holds the population's."""
+def coefficients(schema: Schema, table: Table, chances: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Return the population's coefficients, and the standard deviations of its columns."""
     whole = schema.transform({**table, "y": chances > 0.5})
     X = np.asarray(whole.X.toarray() if hasattr(whole.X, "toarray") else whole.X)
     truth, _ = ordinary(np.column_stack([X, np.ones(len(X))]), chances, np.zeros(X.shape[1] + 1))
-    interval = fit.conf_int()
-    spread = np.r_[X.std(axis=0), 1.0]
+    return truth, np.r_[X.std(axis=0), 1.0]
+
+
+def halves(fit: Any, population: tuple[Any, Any]) -> dict[str, tuple[float, bool]]:
+    """Return half the length of each interval in standard deviations, and whether it holds the population's."""
+    (truth, spread), interval = population, fit.conf_int()
     lower, upper = np.asarray(interval.lower), np.asarray(interval.upper)
     return {
         name: (0.5 * (upper[j] - lower[j]) * spread[j], bool(lower[j] <= truth[j] <= upper[j]))
@@ -106,6 +110,7 @@ def replicates(label: str, width: float | None, n: int, seeds: range) -> list[An
     table, chances = population()
     budget = BUDGETS[label]
     known, partial = oracle(table), gaps_of(budget, width)
+    of_known = coefficients(known, table, chances)
     found: list[Any] = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -120,8 +125,9 @@ def replicates(label: str, width: float | None, n: int, seeds: range) -> list[An
         if fit.interval_refusal:
             found.append("unusable")
             continue
-        ideal = {} if wide.interval_refusal else halves(wide, known, table, chances)
-        found.append((halves(fit, fit.schema, table, chances), ideal, touched(fit.schema, people)))
+        ideal = {} if wide.interval_refusal else halves(wide, of_known)
+        own = halves(fit, coefficients(fit.schema, table, chances))
+        found.append((own, ideal, touched(fit.schema, people)))
     return found
 
 

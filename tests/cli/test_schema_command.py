@@ -128,7 +128,8 @@ def test_a_regression_completes_its_schema(here, capsys, more):
     gaps = gaps.replace("[target]\n", '[target]\nkind = "unbounded"\n')
     (here / "gaps.toml").write_text(gaps, encoding="utf-8")
     budget = ["--epsilon", "40", "--bounds-share", "0.2"]
-    assert main(["fit", "people.csv", *SHARED, *budget, *more, "--output", "model.json"]) == 0
-    assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
-    assert "nothing differs" in ran(capsys, "verify", "model.json", "--schema", "gaps.toml").out
+    for command in ("fit", "regress"):
+        assert main([command, "people.csv", *SHARED, *budget, *more, "--output", f"{command}.json"]) == 0
+        assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
+    assert "nothing differs" in ran(capsys, "verify", "regress.json", "--schema", "gaps.toml").out
     assert "released first     age" in ran(capsys, "plan", "--schema", "gaps.toml", "--n-samples", "5000", *budget).out

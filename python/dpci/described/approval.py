@@ -21,7 +21,7 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
     return Statement.of(
         record,
         kind="a released schema",
-        contents=tuple(contents_of(bounds)),
+        contents=tuple(contents_of(bounds, record.n_samples)),
         made_by=laws_of(bounds),
         adds_noise=drawn_by(bounds),
         noise=laws_of(bounds),
