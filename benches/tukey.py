@@ -120,7 +120,11 @@ def main() -> None:
         "published code draws the noise of its safety test with scale ε/2 in place of 2/ε: such a test costs more than "
         "it says, and passes more often. `R²`: median, and quartiles, on the records themselves. `error`: median root "
         "mean square of the distances of the coefficients from least squares, whose own standard error is .067. "
-        "`nothing`: runs whose test fails, so that nothing is released.\n"
+        "`nothing`: runs whose test fails, so that nothing is released.\n\n"
+        "TukeyEM is far more precise here. Its noise is in proportion to how far the models of its parts lie apart, "
+        "that of a moment matrix to the bounds of the target, which varies 18 times as much as its errors. "
+        "Coefficients of dpci are also those of columns and a target that are clipped. TukeyEM has no intervals, and "
+        "needs about 1,000 parts with more records than columns.\n"
     )
 
     def rival(n_models: int, *, inverted: bool = False) -> Callable[[_F64, _F64, int], _F64 | None]:

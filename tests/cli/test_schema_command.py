@@ -49,6 +49,17 @@ def test_a_released_schema_is_one_for_all_commands(here, capsys):
     assert "damaged or was edited" in refused(capsys, "fit", "people.csv", *with_bounds)
 
 
+def test_a_page_shows_the_counts(here):
+    gaps = "beyond_share = 0.1\ncounts_share = 0.3\n" + (here / "gaps.toml").read_text(encoding="utf-8")
+    (here / "gaps.toml").write_text(gaps, encoding="utf-8")
+    assert main([*RELEASE, "--page", "people.html", "--output", "people.json"]) == 0
+    page = (here / "people.html").read_text(encoding="utf-8")
+    assert page.count("<rect") == 20
+    assert "beyond bounds" in page
+    assert main(["report", "people.json", "--output", "again.html"]) == 0
+    assert (here / "again.html").read_text(encoding="utf-8") == page
+
+
 def test_json_has_the_bounds_and_the_guarantee(capsys):
     persons = ["--persons", "id", "--max-rows", "2"]
     assert main([*RELEASE[:-1], "16", *persons, "--neighbors", "add_remove", "--n-public", "1000", "--json"]) == 0

@@ -244,7 +244,8 @@ def test_descriptions_have_what_a_first_table_needs():
     text = description.summary()
     for words in ("median", "first quartile", "beyond bounds", "north", "rows"):
         assert words in text
-    page = description.to_html(title="Table one")
+    page = found.to_html(title="Table one")
+    assert page == description.to_html(title="Table one")
     assert '<h1 dir="auto">Table one' in page
     assert page.count("<svg") == 3
     assert page.count("<rect") == 2 * N_BINS + len(town.categories)

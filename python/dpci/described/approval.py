@@ -40,7 +40,6 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
         beyond_bounds=_beyond(record),
         fails_at=_fails_at(record),
         from_data=(f"the {what_of(bounds)} of some columns, which the budget covers",),
-        has_page=False,
         findings=(finding_of_noise(record.version, lambda: _other_noise(record)),),
     )
 

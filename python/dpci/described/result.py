@@ -1,5 +1,6 @@
 """``ReleasedSchema``: a public schema whose bounds and lists were released, and what they cost."""
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
@@ -79,6 +80,10 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
         each category, too.
         """
         return SchemaDescription.of(self._record)
+
+    def to_html(self, path: "str | PathLike[str] | None" = None, *, title: str | None = None) -> str:
+        """Return the description as one self-contained HTML page, with small plots of its counts."""
+        return self.describe().to_html(path, title=title)
 
     def summary(self) -> str:
         """Table of the bounds and categories, and what they cost."""
