@@ -183,8 +183,8 @@ pub(crate) fn release_bounds(
                 let exec = Executor::sequential(cancel);
                 let count = |columns: &core::CountedColumns| {
                     let columns = columns.iter();
-                    let asked = columns
-                        .map(|(j, known)| (*j, pair(known.range), known.zeros, known.found));
+                    let asked =
+                        columns.map(|(j, known)| (*j, pair(known.range), known.zeros, known.found));
                     let counts: Vec<Counts> = ask(asked.collect())?;
                     let of_column = |(at, between)| core::ColumnCounts { at, between };
                     Ok(counts.into_iter().map(of_column).collect())

@@ -51,9 +51,9 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         for (budget, variance) in [
-            // Scale 20; standard deviation 10.
+            // Scales 20, and 11, the whole number above 10.
             (Budget::Pure { epsilon: 0.1 }, 2.0 * 400.0),
-            (Budget::Zcdp { rho: 0.01 }, 100.0),
+            (Budget::Zcdp { rho: 0.01 }, 121.0),
         ] {
             let neighbors = Neighbors::ReplaceOne;
             let spec = CountsSpec::new(Counted::Columns(1), budget, Unit::Row, neighbors).unwrap();
