@@ -13,7 +13,7 @@ import numpy as np
 import dpci
 from _studies import markdown
 from _timing import commit
-from dpci.schema import ClassTarget, NumericTarget, PartialSchema, UnboundedColumn
+from dpci.schema import ClassTarget, NumericTarget, PartialSchema, UnboundedColumn, UnboundedTarget
 
 SLOPES, CONSTANT = np.array([0.25, 0.5, 0.4, 1.0]), -0.8
 NAMES = ("lognormal", "normal", "t3", "uniform")
@@ -21,6 +21,7 @@ BUDGETS = {"ρ = .5": dpci.ZCDP(0.5), "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6), "ε
 TARGETS = {
     "classes": ClassTarget(column="y", negative=("no",), positive=("yes",)),
     "numbers": NumericTarget(column="z", lower=-10.0, upper=20.0),
+    "numbers, bounds released": UnboundedTarget(column="z"),
 }
 
 
@@ -61,6 +62,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--n", type=int, default=30_000)
     options.add_argument("--runs", type=int, default=200)
+    options.add_argument("--targets", nargs="*", choices=list(TARGETS), default=list(TARGETS))
     given = options.parse_args()
     warnings.simplefilter("ignore")
     seeds = range(80_000, 80_000 + given.runs)
@@ -73,7 +75,7 @@ def main() -> None:
         "interval.\n"
     )
     header = ("target", "budget", "clipped: covered", "weights: covered", "length", "given")
-    cells = (row(target, budget, given.n, seeds) for target in TARGETS for budget in BUDGETS)
+    cells = (row(target, budget, given.n, seeds) for target in given.targets for budget in BUDGETS)
     for line in markdown(header, cells):
         print(line, flush=True)
 

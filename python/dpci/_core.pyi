@@ -19,8 +19,8 @@ _Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
 _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | CodedRows
 """Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
 (indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
-_Column: TypeAlias = tuple[int, tuple[float, float] | None, bool]
-"""A number, the public range or None, and whether 0 stands apart."""
+_Column: TypeAlias = tuple[int, tuple[float, float] | None, bool, bool]
+"""A number, its range or None, whether 0 stands apart, and whether the range was found."""
 _Counts: TypeAlias = tuple[list[int], list[int]]
 _Counting: TypeAlias = Callable[[list[_Column]], list[_Counts]]
 _Values_co = TypeVar("_Values_co", covariant=True)
@@ -702,6 +702,18 @@ class LevelsSpec:
     half_count: float
     """Number of rows at which a level is kept in about half of the releases."""
     steps: list[Step]
+
+@final
+class CountsSpec:
+    """The discrete noise on numbers of rows, validated; holds no data."""
+
+    def __new__(cls, terms: Terms, *, n_columns: int | None, budget: Budget) -> CountsSpec:
+        """Columns whose disjoint cells are counted; None: one number of records or persons."""
+
+    step: Step
+
+def release_counts(spec: CountsSpec, counts: list[int], *, seed: int | None) -> list[int]:
+    """Release counts of the rows in the cells of the columns, one after another, of which each has noise."""
 
 def count_cells(
     columns: list[_Column], records: Records, *, max_rows: int | None, n_threads: int | None

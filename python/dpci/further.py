@@ -1,9 +1,10 @@
 """Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
+from dpci.described.description import SchemaDescription
 from dpci.described.plan import BoundsPlan
 from dpci.described.release import release_schema
-from dpci.described.result import ReleasedSchema, SchemaDescription
+from dpci.described.result import ReleasedSchema
 from dpci.inference.comparison import Comparison, compare
 from dpci.model.fit_many import fit_many
 from dpci.model.newton import NewtonPlan

@@ -50,7 +50,7 @@ def test_what_it_says_is_true_in_every_setting(case):
     assert f"- [ ] This release: {entry.budget}\n" in text
     assert f"- [ ] Total of the ledger, which equals the approved total: {ledger.total}\n" in text
     assert f"- [ ] Spent in the ledger today, all entries: {spent} (1 entry)\n- [ ] Remaining: " in text
-    without_page = {"best", "report", "several", "bounds", "bounds_of_persons"}
+    without_page = {"best", "report", "several"}
     assert ("has no page: its file is published" in text) == (kind in without_page)
     assert f"| composition | Together {entry.budget}. Details" in text
     assert text.count("entry 1 of the ledger paid (checked). Ask whether anything was released outside it |") == 2

@@ -49,6 +49,17 @@ def test_a_released_schema_is_one_for_all_commands(here, capsys):
     assert "damaged or was edited" in refused(capsys, "fit", "people.csv", *with_bounds)
 
 
+def test_a_page_shows_the_counts(here):
+    gaps = "beyond_share = 0.1\ncounts_share = 0.3\n" + (here / "gaps.toml").read_text(encoding="utf-8")
+    (here / "gaps.toml").write_text(gaps, encoding="utf-8")
+    assert main([*RELEASE, "--page", "people.html", "--output", "people.json"]) == 0
+    page = (here / "people.html").read_text(encoding="utf-8")
+    assert page.count("<rect") == 20
+    assert "beyond bounds" in page
+    assert main(["report", "people.json", "--output", "again.html"]) == 0
+    assert (here / "again.html").read_text(encoding="utf-8") == page
+
+
 def test_json_has_the_bounds_and_the_guarantee(capsys):
     persons = ["--persons", "id", "--max-rows", "2"]
     assert main([*RELEASE[:-1], "16", *persons, "--neighbors", "add_remove", "--n-public", "1000", "--json"]) == 0
@@ -128,7 +139,8 @@ def test_a_regression_completes_its_schema(here, capsys, more):
     gaps = gaps.replace("[target]\n", '[target]\nkind = "unbounded"\n')
     (here / "gaps.toml").write_text(gaps, encoding="utf-8")
     budget = ["--epsilon", "40", "--bounds-share", "0.2"]
-    assert main(["fit", "people.csv", *SHARED, *budget, *more, "--output", "model.json"]) == 0
-    assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
-    assert "nothing differs" in ran(capsys, "verify", "model.json", "--schema", "gaps.toml").out
+    for command in ("fit", "regress"):
+        assert main([command, "people.csv", *SHARED, *budget, *more, "--output", f"{command}.json"]) == 0
+        assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
+    assert "nothing differs" in ran(capsys, "verify", "regress.json", "--schema", "gaps.toml").out
     assert "released first     age" in ran(capsys, "plan", "--schema", "gaps.toml", "--n-samples", "5000", *budget).out

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.described.parts import _first_rows
+from dpci.described.counts import first_rows
 from dpci.schema import (
     CategoricalColumn,
     ClassTarget,
@@ -78,7 +78,7 @@ def test_the_schema_is_that_of_the_table_in_memory(schema, budget, n_passes):
 
 def test_rows_beyond_a_persons_most_do_not_count():
     persons = np.array([0, 1, 0, 0, 1, 2, 0])
-    assert _first_rows(persons, 2).tolist() == [True, True, True, False, True, True, False]
+    assert first_rows(persons, 2).tolist() == [True, True, True, False, True, True, False]
     keywords = {"schema": LISTS, "budget": dpci.ApproxDP(2.0, 1e-6), "seed": 4}
     for most in (1, 3):
         whole = dpci.release_schema(TABLE, persons=dpci.Persons("id", max_rows=most), **keywords)

@@ -245,7 +245,7 @@ def test_approvals_name_the_list_and_find_another_law():
         edited.officer_report(schema=schema)
     )
     for change, message in (
-        ({"listed": ()}, "one or two steps of their kind, and lists one"),
+        ({"listed": ()}, "one or two steps of their kind, and lists and counts"),
         ({"listed": ("age",)}, "got both in"),
         ({"listed": ("height",)}, "listed must name columns"),
         ({"share": None}, "None without bounds"),

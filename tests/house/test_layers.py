@@ -492,6 +492,7 @@ def test_one_place_releases():
         },
         "fit_many": {"dpci.model.fit_many"},
         "release_bounds": {"dpci.described.bounds"},
+        "release_counts": {"dpci.described.bounds"},
         "release_levels": {"dpci.described.bounds"},
     }
     # Other files name these two as types.

@@ -219,7 +219,7 @@ SITES = {
         "_read_table": (1, ()),
     },
     "schema/partial": {
-        "PartialSchema.__post_init__": (3, ()),
+        "PartialSchema.__post_init__": (5, ()),
         "PartialSchema.numbers": (1, ("schema_value",)),
     },
     "schema/terms": {

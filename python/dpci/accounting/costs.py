@@ -25,6 +25,8 @@ Name = Literal[
     "histogram",
     "bounds",
     "levels",
+    "records_beyond",
+    "column_counts",
     "radius",
     "shape",
     "gradient_norms",
@@ -42,6 +44,8 @@ Noise = Literal[
     "laplace",
     "gumbel",
     "bernoulli",
+    "discrete_laplace",
+    "discrete_gaussian",
     "none",
 ]
 
@@ -57,7 +61,7 @@ class Step:
         report; "radius", "shape", "null_slope", "newton_gradient" and "newton_hessian" of Newton steps.
     noise : str
         "spherical_laplace", "gaussian" or "matrix_laplace"; "gumbel" is the law of the exponential mechanism,
-        "bernoulli" that of a choice whether a level is listed.
+        "bernoulli" that of a choice whether a level is listed; counts have "discrete_laplace" and "discrete_gaussian".
     cost : float
         In the unit of :attr:`FitRecord.cost_unit`.
     scale : float

@@ -53,7 +53,7 @@ def approval_of_fit(result: FitInference) -> Statement:
     found = approval_of_record(record, refusal=result.interval_refusal, guarantee=guarantee)
     if record.released_bounds is not None:
         joint = are_joint(record.budget, record.mechanism) and record.released_bounds.stages > 0
-        found = with_bounds(found, record.released_bounds, joint=joint)
+        found = with_bounds(found, record.released_bounds, record.n_samples, joint=joint)
     return found if found.whole is None else _of_part(found, found.whole)
 
 

@@ -21,7 +21,7 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
     return Statement.of(
         record,
         kind="a released schema",
-        contents=tuple(contents_of(bounds)),
+        contents=tuple(contents_of(bounds, record.n_samples)),
         made_by=laws_of(bounds),
         adds_noise=drawn_by(bounds),
         noise=laws_of(bounds),
@@ -40,7 +40,6 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
         beyond_bounds=_beyond(record),
         fails_at=_fails_at(record),
         from_data=(f"the {what_of(bounds)} of some columns, which the budget covers",),
-        has_page=False,
         findings=(finding_of_noise(record.version, lambda: _other_noise(record)),),
     )
 

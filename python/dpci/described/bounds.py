@@ -1,5 +1,6 @@
 """Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.budgets import Budget, Neighbors
 from dpci.data.parts import DescribedParts
-from dpci.described.parts import count_cells, count_levels
+from dpci.described.counts import CellCounts, count_rows
+from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, first_part, gap_specs, rest_after, source_of
+from dpci.released.counts import Counting, ReleasedCounts
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -19,8 +22,9 @@ from dpci.unit import Persons
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25)
 """Shares of a budget that bounds may take by default."""
 _LEFT_OUT = 0.05
-# The noise of a seeded release is independent of that of its bounds, and these of that of its lists.
+# The noise of a seeded release is independent of that of its bounds, these of that of its lists, and of its counts.
 OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
+_OF_BEYOND, _OF_COUNTS = 0x1B873593CC9E2D51, 0x38495AB5E6546B64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,8 @@ class BoundsStage:
     """The rest of the budget; None where the bounds are released by themselves."""
     share: float = 1.0
     """Share of the budget of the release that needs them."""
+    most_rows: int | None = None
+    """Rows of a person that count; None of records."""
 
     def left_out(self, n_records: int) -> float:
         """Return the greatest share of records that it may leave out: beyond a bound, or with a level of its own."""
@@ -66,7 +72,11 @@ class BoundsStage:
             kept = _core.release_levels(specs.levels, _records(codes, persons), n_threads=n_threads, seed=other)
             for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
                 levels[column.name] = [names[code] for code in listed]
-        return self._completed(bounds, levels, private=seed is None)
+        complete = self._complete(bounds, levels)
+        cells = schema.gap_cells(table)
+        return self._completed(
+            complete, lambda: count_rows(schema, complete, cells, persons, self.most_rows), seed=seed
+        )
 
     def release_parts(self, gaps: DescribedParts, *, seed: int | None) -> "Completed":
         """Release bounds and lists of the gaps of a table in parts; see :meth:`release`."""
@@ -84,16 +94,36 @@ class BoundsStage:
             kept = _core.release_levels(specs.levels, counts, n_threads=None, seed=other)
             for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
                 levels[column.name] = [names[level] for level in listed]
-        return self._completed(bounds, levels, private=seed is None)
+        complete = self._complete(bounds, levels)
+        return self._completed(complete, lambda: count_parts(gaps, schema, complete), seed=seed)
 
-    def _completed(
-        self, bounds: dict[str, tuple[float, float] | None], levels: dict[str, list[str]], *, private: bool
-    ) -> "Completed":
-        return Completed(
-            schema=self.schema.completed(bounds, levels, source=source_of(self.budget, len(self.schema.gaps))),
-            facts=ReleasedBounds.of(self.schema, self.budget, self.specs),
-            private=private,
-        )
+    def _complete(self, bounds: dict[str, tuple[float, float] | None], levels: dict[str, list[str]]) -> Schema:
+        return self.schema.completed(bounds, levels, source=source_of(self.budget, len(self.schema.gaps)))
+
+    def _completed(self, complete: Schema, count: Callable[[], CellCounts], *, seed: int | None) -> "Completed":
+        """Release the counts of a schema whose gaps were released, if any are."""
+        schema, specs, counts = self.schema, self.specs, None
+        if self.counts:
+            found = count()
+            beyond, cells = None, {}
+            if specs.beyond is not None:
+                (beyond,) = _core.release_counts(specs.beyond, [found.beyond], seed=_other(seed, _OF_BEYOND))
+            if specs.counts is not None:
+                flat = np.concatenate(found.cells).tolist()
+                released = iter(_core.release_counts(specs.counts, flat, seed=_other(seed, _OF_COUNTS)))
+                names = [column.name for column in schema.gaps]
+                for name, own in zip(names, found.cells, strict=True):
+                    cells[name] = tuple(next(released) for _ in own)
+            counts = ReleasedCounts(
+                beyond_share=schema.beyond_share, counts_share=schema.counts_share, beyond=beyond, cells=cells
+            )
+        facts = ReleasedBounds.of(schema, self.budget, specs, counts)
+        return Completed(schema=complete, facts=facts, private=seed is None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether anything is counted."""
+        return self.specs.beyond is not None or self.specs.counts is not None
 
 
 def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:
@@ -136,7 +166,7 @@ def stage_alone(
         records.
     """
     specs = _specs(schema, budget, n_records, unit=unit, neighbors=neighbors)
-    return BoundsStage(schema=schema, specs=specs, budget=budget, rest=None)
+    return BoundsStage(schema=schema, specs=specs, budget=budget, rest=None, most_rows=_most(unit))
 
 
 def stage_within(
@@ -169,8 +199,8 @@ def stage_within(
         except InvalidInput as error:
             raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
         stages = 0 if specs.bounds is None else len(specs.bounds.steps)
-        rest = rest_after(own, budget, stages=stages, lists=lists, joint=joint)
-        return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest, share=share)
+        rest = rest_after(own, budget, stages=stages, lists=lists, joint=joint, counting=_counting(schema))
+        return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest, share=share, most_rows=_most(unit))
 
     if schema.bounds_share is not None:
         return within(schema.bounds_share)
@@ -188,4 +218,18 @@ def _specs(
     schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
 ) -> GapSpecs:
     ranges = [(column.range, column.zeros) for column in schema.unbounded]
-    return gap_specs(ranges, len(schema.unlisted), n_records, budget, unit=unit, neighbors=neighbors)
+    return gap_specs(
+        ranges, len(schema.unlisted), n_records, budget, unit=unit, neighbors=neighbors, counting=_counting(schema)
+    )
+
+
+def _counting(schema: PartialSchema) -> Counting:
+    return Counting(schema.beyond_share, schema.counts_share)
+
+
+def _most(unit: Persons | None) -> int | None:
+    return None if unit is None else unit.max_rows
+
+
+def _other(seed: int | None, key: int) -> int | None:
+    return None if seed is None else seed ^ key

@@ -24,18 +24,20 @@ from dpci.data.parts import (
     on_threads,
 )
 from dpci.data.rows import Rows, Source
+from dpci.described.counts import CellCounts, count_rows, first_rows
 from dpci.errors import InvalidInput
 from dpci.released.choices import NoModel
 from dpci.schema.cells import column_of
 from dpci.schema.columns import UnboundedTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.parts import SchemaParts
+from dpci.schema.table import Schema
 from dpci.unit import Beside, Persons
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
-Counted: TypeAlias = tuple[int, tuple[float, float] | None, bool]
-"""Column, its range, and whether 0 stands apart: what the core counts values of."""
+Counted: TypeAlias = tuple[int, tuple[float, float] | None, bool, bool]
+"""Column, its range, whether 0 stands apart, and whether the range was found: what the core counts values of."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class GapRows(NamedRows):
     """(n, unlisted) numbers of levels, -1 for those that are known or missing."""
     labels: list[list[str]]
     """Levels of each column by their numbers."""
+    cells: Mapping[str, Any]
+    """Cells of each column."""
 
 
 class GapParts:
@@ -112,7 +116,7 @@ class _OnGaps:
                 bits.append(hashes[column.astype(np.int64)])
         halves = [half for each in bits for half in (each >> np.uint64(32), each & np.uint64(2**32 - 1))]
         values = np.column_stack(halves).astype(np.float64)
-        return GapRows(values, tuple(f"x{i}" for i in range(values.shape[1])), numbers, codes, labels)
+        return GapRows(values, tuple(f"x{i}" for i in range(values.shape[1])), numbers, codes, labels, cells)
 
 
 def _hash(label: str, key: bytes) -> int:
@@ -137,6 +141,8 @@ class _Counts:
     """Values of each column at its public points and between them."""
     levels: tuple[Counter[str], ...]
     """Rows of each level of each column."""
+    rows: CellCounts | None = None
+    """Rows by a complete schema."""
 
     @property
     def n_rows(self) -> int:
@@ -149,16 +155,18 @@ class _Counts:
             return self if self.n_rows else other
         cells = tuple((a + c, b + d) for (a, b), (c, d) in zip(self.cells, other.cells, strict=True))
         levels = tuple(a + b for a, b in zip(self.levels, other.levels, strict=True))
-        return _Counts(self.sums.merge(other.sums), cells, levels)
+        rows = None if self.rows is None or other.rows is None else self.rows.merge(other.rows)
+        return _Counts(self.sums.merge(other.sums), cells, levels, rows)
 
 
 @dataclass(frozen=True)
 class _Count:
-    """The work of one pass: counts of the values of columns, or without columns of levels."""
+    """The work of one pass: counts of the values of columns, of the cells of a complete schema, or of levels."""
 
     request: _core.Request
     rules: PartRules
     columns: tuple[Counted, ...] = ()
+    complete: tuple[PartialSchema, Schema] | None = None
 
     def __call__(self, X: GapRows, y: NDArray[np.float64], beside: Mapping[str, Any] = NOTHING) -> _Counts:
         sums, _, of_persons = self.rules.sums(self.request, X, y, beside)
@@ -171,23 +179,14 @@ class _Count:
             counts = _core.count_cells(list(self.columns), records, max_rows=most, n_threads=self.rules.n_threads)
             cells = tuple((np.array(at, dtype=np.uint64), np.array(off, dtype=np.uint64)) for at, off in counts)
             return _Counts(sums, cells, ())
-        kept = np.ones(len(y), dtype=bool) if persons is None or most is None else _first_rows(persons, most)
+        if self.complete is not None:
+            return _Counts(sums, (), (), count_rows(*self.complete, X.cells, persons, most))
+        kept = np.ones(len(y), dtype=bool) if persons is None or most is None else first_rows(persons, most)
         found = []
         for column, labels in zip(X.codes.T, X.labels, strict=True):
             each = np.bincount(column[kept & (column >= 0)].astype(np.int64), minlength=len(labels))
             found.append(Counter({label: int(n) for label, n in zip(labels, each, strict=True) if n}))
         return _Counts(sums, (), tuple(found))
-
-
-def _first_rows(persons: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows are among the first so many of their person."""
-    order = np.argsort(persons, kind="stable")
-    ordered = persons[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    place = np.arange(len(persons)) - np.repeat(starts, np.diff(np.r_[starts, len(persons)]))
-    kept = np.empty(len(persons), dtype=bool)
-    kept[order] = place < most
-    return kept
 
 
 def count_cells(parts: DescribedParts, columns: list[Counted]) -> list[tuple[list[int], list[int]]]:
@@ -201,6 +200,13 @@ def count_levels(parts: DescribedParts) -> tuple[list[list[str]], list[list[int]
     counts = _counted(parts, _Count(parts.first[0], parts.rules))
     labels = [sorted(each) for each in counts.levels]
     return labels, [[each[label] for label in known] for known, each in zip(labels, counts.levels, strict=True)]
+
+
+def count_parts(parts: DescribedParts, partial: PartialSchema, complete: Schema) -> CellCounts:
+    """Return the numbers of rows by a complete schema: one pass. Not private."""
+    counts = _counted(parts, _Count(parts.first[0], parts.rules, complete=(partial, complete)))
+    assert counts.rows is not None  # noqa: S101  # for the type checker: a table has rows
+    return counts.rows
 
 
 def _counted(parts: DescribedParts, work: _Count) -> _Counts:

@@ -6,7 +6,7 @@ from typing import Any
 from dpci.accounting.costs import Step
 from dpci.budgets import Budget
 from dpci.described.bounds import BoundsStage
-from dpci.released.bounds import ReleasedBounds
+from dpci.released.counts import half_width, step_named
 
 __all__ = ["BoundsPlan"]
 
@@ -50,18 +50,17 @@ class BoundsPlan:
     @classmethod
     def of(cls, stage: BoundsStage, *, longer: float) -> "BoundsPlan":
         """Return the plan of a calibrated release."""
-        found = ReleasedBounds.of(stage.schema, stage.budget, stage.specs)
-        levels = stage.specs.levels
+        schema, specs = stage.schema, stage.specs
         return cls(
-            columns=tuple(found.ranges),
-            listed=found.listed,
+            columns=tuple(column.name for column in schema.unbounded),
+            listed=tuple(column.name for column in schema.unlisted),
             share=stage.share,
             is_recommended=stage.schema.bounds_share is None,
             budget=stage.budget,
-            left_out=found.share,
-            half_count=None if levels is None else levels.half_count,
+            left_out=specs.share,
+            half_count=None if specs.levels is None else specs.levels.half_count,
             longer=longer,
-            steps=found.steps,
+            steps=specs.steps,
         )
 
     def facts(self) -> list[tuple[str, str]]:
@@ -74,6 +73,11 @@ class BoundsPlan:
         if self.half_count is not None:
             rare = f"categories with fewer than about {self.half_count:,.0f} rows, in half of the releases"
             lines.append(("not listed", rare))
+        if (step := step_named(self.steps, "records_beyond")) is not None:
+            error = f"number known to {half_width(step):,.0f}, in 95% of the releases"
+            lines.append(("beyond bounds", error))
+        if (step := step_named(self.steps, "column_counts")) is not None:
+            lines.append(("counts", f"each known to {half_width(step):,.0f} rows, in 95% of the releases"))
         return [*lines, ("cost in length", f"{self.longer:.3f} times the intervals with known bounds")]
 
     def to_dict(self) -> dict[str, Any]:

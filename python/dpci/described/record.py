@@ -8,6 +8,7 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP, SavedBudget
 from dpci.errors import InvalidInput
 from dpci.released.bounds import ReleasedBounds, check_ranges
+from dpci.released.counts import ReleasedCounts
 from dpci.released.record import Record
 from dpci.schema.table import SavedTable
 
@@ -18,8 +19,8 @@ class SchemaRecord(Record):
 
     KIND: ClassVar[str] = "dpci.ReleasedSchema"
     WHAT: ClassVar[str] = "a saved schema release"
-    STEPS: ClassVar[frozenset[str]] = frozenset(("bounds", "levels"))
-    NOISES: ClassVar[frozenset[str]] = frozenset(("gumbel", "bernoulli"))
+    STEPS: ClassVar[frozenset[str]] = frozenset(("bounds", "levels", "records_beyond", "column_counts"))
+    NOISES: ClassVar[frozenset[str]] = frozenset(("gumbel", "bernoulli", "discrete_laplace", "discrete_gaussian"))
 
     neighbors: Neighbors
     budget: SavedBudget
@@ -32,6 +33,7 @@ class SchemaRecord(Record):
     """Columns whose categories were released."""
     share: float | None
     """Share of the records that bounds leave out on either side; None without bounds."""
+    counts: ReleasedCounts | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,6 +55,7 @@ class SchemaRecord(Record):
             listed=self.listed,
             share=self.share,
             steps=self.steps,
+            counts=self.counts,
         )
 
     @property
@@ -68,7 +71,9 @@ class SchemaRecord(Record):
     @property
     def choices(self) -> dict[str, Any]:
         """Public choices, as :attr:`privacy` has them."""
-        return {"released": list(self.ranges), "listed": list(self.listed), "share": self.share}
+        shares = {} if self.counts is None else {"beyond_share": self.counts.beyond_share,
+                                                 "counts_share": self.counts.counts_share}  # fmt: skip
+        return {"released": list(self.ranges), "listed": list(self.listed), "share": self.share, **shares}
 
     @property
     def chosen(self) -> tuple[str, ...]:

@@ -152,6 +152,7 @@ def release_schema(
             zeros=found.facts.zeros,
             listed=found.facts.listed,
             share=found.facts.share,
+            counts=found.facts.counts,
         )
         return ReleasedSchema(record), ()
 

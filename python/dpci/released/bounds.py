@@ -12,6 +12,7 @@ from dpci.accounting.guarantee import Guarantee, Ranges
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
 from dpci.budgets import (
+    ZCDP,
     ApproxDP,
     Budget,
     GaussianBudget,
@@ -23,6 +24,7 @@ from dpci.budgets import (
     split_budget,
 )
 from dpci.errors import InvalidInput
+from dpci.released.counts import NO_COUNTS, Counting, ReleasedCounts, Share, half_width, step_named
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, far_columns
@@ -34,10 +36,12 @@ RELEASED = "released at "
 
 @dataclass(frozen=True)
 class GapSpecs:
-    """Calibrated releases of bounds and of levels, None where there are no such gaps. Holds no data."""
+    """Calibrated releases of bounds, levels and counts, None where there are none. Holds no data."""
 
     bounds: _core.BoundsSpec | None
     levels: _core.LevelsSpec | None
+    beyond: _core.CountsSpec | None = None
+    counts: _core.CountsSpec | None = None
 
     @property
     def share(self) -> float | None:
@@ -48,7 +52,8 @@ class GapSpecs:
     def steps(self) -> tuple[Step, ...]:
         """Steps of the release."""
         return steps_from([*([] if self.bounds is None else self.bounds.steps),
-                           *([] if self.levels is None else self.levels.steps)])  # fmt: skip
+                           *([] if self.levels is None else self.levels.steps),
+                           *([spec.step for spec in (self.beyond, self.counts) if spec is not None])])  # fmt: skip
 
 
 def gap_specs(
@@ -59,11 +64,12 @@ def gap_specs(
     *,
     unit: Persons | None,
     neighbors: Neighbors,
+    counting: Counting = NO_COUNTS,
 ) -> GapSpecs:
-    """Calibrate a release of bounds and levels.
+    """Calibrate a release of bounds and levels, and of counts for their shares.
 
-    ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Levels take all of δ, and where
-    there are bounds as well, a quarter of ε.
+    ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Of what counts leave, levels
+    take all of δ, and where there are bounds as well, a quarter of ε.
     """
     terms = core_terms(n_samples, neighbors, unit)
     if n_unlisted and not isinstance(budget, ApproxDP):
@@ -71,13 +77,19 @@ def gap_specs(
             "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
             f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
         )
+    of_beyond, of_counts, budget = counting.split(budget)
     of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
     if ranges:
         bounds = _core.BoundsSpec(terms, columns=list(ranges), budget=core_budget(of_bounds))
     if n_unlisted:
         levels = _core.LevelsSpec(terms, n_columns=n_unlisted, budget=core_budget(of_levels))
-    return GapSpecs(bounds, levels)
+    beyond = counts = None
+    if of_beyond is not None:
+        beyond = _core.CountsSpec(terms, n_columns=None, budget=core_budget(of_beyond))
+    if of_counts is not None:
+        counts = _core.CountsSpec(terms, n_columns=len(ranges) + n_unlisted, budget=core_budget(of_counts))
+    return GapSpecs(bounds, levels, beyond, counts)
 
 
 def _parts(budget: Budget, *, lists: bool) -> tuple[Budget, Budget]:
@@ -104,8 +116,10 @@ def first_part(budget: Budget, share: float, *, lists: bool, joint: bool) -> Bud
 
 
 @lru_cache(maxsize=256)
-def rest_after(own: Budget, whole: Budget, *, stages: int, lists: bool, joint: bool) -> Budget:
-    """Return what bounds in so many stages, and lists, leave of a budget for the release that begins with them."""
+def rest_after(
+    own: Budget, whole: Budget, *, stages: int, lists: bool, joint: bool, counting: Counting = NO_COUNTS
+) -> Budget:
+    """Return what bounds in so many stages, lists and counts leave of a budget for what begins with them."""
     if not (joint and isinstance(whole, ApproxDP)):
         return remainder(whole, own)
     if not isinstance(own, ApproxDP if lists else PureDP):
@@ -113,9 +127,13 @@ def rest_after(own: Budget, whole: Budget, *, stages: int, lists: bool, joint: b
             f"the budget of bounds within {whole} must be {'ApproxDP with' if lists else 'PureDP without'} lists of "
             f"categories, got {own}"
         )
+    *of_counts, own = counting.split(own)
     of_bounds, of_lists = _parts(own, lists=lists) if stages else (None, own)
     left = remainder(whole, of_lists) if lists else whole
     assert isinstance(left, ApproxDP)  # noqa: S101  # for the type checker
+    for part in of_counts:
+        if part is not None:
+            left = ApproxDP(remainder(PureDP(left.epsilon), part).parameters()["epsilon"], left.delta)
     return left if of_bounds is None else _ranges(of_bounds, stages).rest_of(left)
 
 
@@ -168,6 +186,7 @@ class ReleasedBounds:
     share: float | None
     """Share of the records that bounds leave out on either side; None without bounds."""
     steps: tuple[Step, ...]
+    counts: ReleasedCounts | None = None
 
     def __post_init__(self) -> None:
         if not set(self.ranges).issuperset(self.zeros) or not self.columns:
@@ -179,14 +198,30 @@ class ReleasedBounds:
         found = [(step.step, step.noise) for step in self.steps]
         of_levels = [("levels", "bernoulli")] if self.listed else []
         of_bounds = [[("bounds", "gumbel")] * n for n in ((1, 2) if self.ranges else (0,))]
-        if found not in [each + of_levels for each in of_bounds]:
+        noise = "discrete_gaussian" if isinstance(self.budget, ZCDP) else "discrete_laplace"
+        named = {"records_beyond": self.counting.beyond, "column_counts": self.counting.columns}
+        of_counts = [(name, noise) for name, share in named.items() if share is not None]
+        if found not in [each + of_levels + of_counts for each in of_bounds]:
             raise InvalidInput(
-                f"released bounds must have one or two steps of their kind, and lists one, got {self.steps}"
+                "released bounds must have one or two steps of their kind, and lists and counts one each, got "
+                f"{self.steps}"
             )
+        if self.counting.beyond is not None and not self.ranges:
+            raise InvalidInput("rows beyond their bounds must be counted where bounds are released, got none")
 
     @classmethod
-    def of(cls, schema: PartialSchema, budget: Budget, specs: GapSpecs) -> "ReleasedBounds":
-        """Return what was released of the gaps of a schema."""
+    def of(
+        cls, schema: PartialSchema, budget: Budget, specs: GapSpecs, counts: ReleasedCounts | None = None
+    ) -> "ReleasedBounds":
+        """Return what was released of the gaps of a schema; without ``counts``, as in plans, nothing is counted yet."""
+        if counts is None and (specs.beyond is not None or specs.counts is not None):
+            cells = dict.fromkeys([gap.name for gap in schema.gaps], ()) if specs.counts is not None else {}
+            counts = ReleasedCounts(
+                beyond_share=schema.beyond_share,
+                counts_share=schema.counts_share,
+                beyond=None if specs.beyond is None else 0,
+                cells=cells,
+            )
         return cls(
             budget=budget,
             ranges={column.name: column.range for column in schema.unbounded},
@@ -194,7 +229,20 @@ class ReleasedBounds:
             listed=tuple(column.name for column in schema.unlisted),
             share=specs.share,
             steps=specs.steps,
+            counts=counts,
         )
+
+    @property
+    def counting(self) -> Counting:
+        """Shares of the budget for counts."""
+        return NO_COUNTS if self.counts is None else self.counts.counting
+
+    def beyond(self, n_records: int) -> Share | None:
+        """Return the share of so many records with a number beyond its released bounds; None where it is not known."""
+        step = step_named(self.steps, "records_beyond")
+        if step is None or self.counts is None or self.counts.beyond is None:
+            return None
+        return Share.of(self.counts.beyond, half_width(step), n_records)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -209,6 +257,7 @@ class ReleasedBounds:
             "share": self.share,
             "budget": self.budget.parameters(),
             "steps": [step.to_dict() for step in self.steps],
+            **({} if self.counts is None else {"beyond": self.counts.beyond, "cells": self.counts.cells}),
         }
 
     def check_table(self, table: Schema) -> None:
@@ -219,6 +268,8 @@ class ReleasedBounds:
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
         if not set(lists).issuperset(self.listed):
             raise InvalidInput(f"listed must name columns of the schema with categories, got listed={self.listed}")
+        if self.counts is not None:
+            self.counts.check_columns(self.ranges, {name: len(lists[name].categories) for name in self.listed})
         source = source_of(self.budget, len(self.columns))
         for name, extent in self.ranges.items():
             column = numeric[name]
@@ -237,11 +288,20 @@ class ReleasedBounds:
     def specs(self, n_samples: int, unit: Persons | None, neighbors: Neighbors) -> GapSpecs:
         """Return the release as the core calibrates it, of public choices alone."""
         ranges = [(extent, name in self.zeros) for name, extent in self.ranges.items()]
-        return gap_specs(ranges, len(self.listed), n_samples, self.budget, unit=unit, neighbors=neighbors)
+        return gap_specs(
+            ranges,
+            len(self.listed),
+            n_samples,
+            self.budget,
+            unit=unit,
+            neighbors=neighbors,
+            counting=self.counting,
+        )
 
     def rest_of(self, budget: Budget, *, joint: bool) -> Budget:
         """Return what a budget leaves for the release that begins with these bounds."""
-        return rest_after(self.budget, budget, stages=self.stages, lists=bool(self.listed), joint=joint)
+        lists = bool(self.listed)
+        return rest_after(self.budget, budget, stages=self.stages, lists=lists, joint=joint, counting=self.counting)
 
     @property
     def stages(self) -> int:
@@ -251,18 +311,19 @@ class ReleasedBounds:
     def before(self, guarantee: Guarantee, budget: Budget, *, joint: bool) -> Guarantee:
         """Return the guarantee of the bounds and what follows them together, at the budget of both.
 
-        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP. Both add to what follows, or ``joint``
-        with Gaussian noise the profile of both takes the place of the first. Lists add their ε and δ, and have no Rényi
-        divergence. Pure and zero-concentrated DP add up to the budget.
+        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP, and a count ε-DP and ε²/2-zCDP. These add
+        to what follows, or ``joint`` with Gaussian noise the profile of both takes the place of the first. Lists add
+        their ε and δ, and have no Rényi divergence. Pure and zero-concentrated DP add up to the budget.
         """
         if not isinstance(budget, ApproxDP):
             return Guarantee(budget, None, 0.0, 0.0)
         (epsilon, delta, rho), own = guarantee.seal, self.totals
         ranges = None
         if joint and self.stages:
-            of_bounds, of_lists = _parts(self.budget, lists=bool(self.listed))
+            of_bounds, of_lists = _parts(self.counting.split(self.budget)[2], lists=bool(self.listed))
             ranges = _ranges(of_bounds, self.stages)
-            own = (of_lists.parameters()["epsilon"] if self.listed else 0.0, *own[1:])
+            of_counts = sum(self.counting.spent(self.budget))
+            own = (of_counts + (of_lists.parameters()["epsilon"] if self.listed else 0.0), *own[1:])
         return replace(guarantee, budget=budget, ranges=ranges, seal=(epsilon + own[0], delta + own[1], rho + own[2]))
 
     def together(self, guarantee: Guarantee, budget: ApproxDP) -> tuple[bool, str, str]:
@@ -276,7 +337,11 @@ class ReleasedBounds:
         """Epsilon and delta that are spent under (ε, δ), and the rho that bounds the Rényi divergence."""
         spent = self.budget.parameters()
         epsilon = spent["epsilon"]
-        return (epsilon, spent["delta"], math.inf) if self.listed else (epsilon, 0.0, epsilon**2 / 8.0)
+        if self.listed:
+            return epsilon, spent["delta"], math.inf
+        of_counts = self.counting.spent(self.budget)
+        rho = (epsilon - sum(of_counts)) ** 2 / 8.0 + sum(each**2 / 2.0 for each in of_counts)
+        return epsilon, 0.0, rho
 
 
 def check_far_rows(on_violation: str | None, weights: Weights | None, table: Schema | None, *, weighed: bool) -> None:

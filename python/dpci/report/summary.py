@@ -42,7 +42,7 @@ from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratio
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
@@ -399,7 +399,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         ("loss", record.loss_facts.words + positive_class(record.shown_classes, inferred=record.classes_inferred)),
         ("budget spent", str(record.spent)),
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
-        *bounds_lines(record.released_bounds),
+        *bounds_lines(record.released_bounds, record),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, unit_of_privacy)),
@@ -422,7 +422,7 @@ def released_table(found: ReleasedBounds | None, table: Schema | None) -> list[T
     return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
 
 
-def bounds_lines(found: ReleasedBounds | None) -> list[tuple[str, str]]:
+def bounds_lines(found: ReleasedBounds | None, record: Record) -> list[tuple[str, str]]:
     """Return what bounds of a schema cost that were released within a budget, and how much they leave out."""
     if found is None:
         return []
@@ -432,7 +432,9 @@ def bounds_lines(found: ReleasedBounds | None) -> list[tuple[str, str]]:
         return [("  categories", f"{found.budget} for {columns}, a random choice for each category")]
     left_out = f"at most about {found.share:.1%} of the values lie beyond each bound"
     what = "bounds and categories" if found.listed else "bounds"
-    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}")]
+    beyond, units = found.beyond(record.n_samples), "records" if record.persons is None else "persons"
+    counted = [] if beyond is None else [("  beyond bounds", f"{beyond} of the {units} have a number beyond them")]
+    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}"), *counted]
 
 
 def _domain(record: FitRecord) -> str:

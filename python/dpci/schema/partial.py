@@ -26,6 +26,7 @@ __all__ = ["PartialSchema"]
 
 # Of a column of zeros alone nothing is known.
 _OF_ZEROS = (-1.0, 1.0)
+_SHARES = ("bounds_share", "beyond_share", "counts_share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,13 @@ class PartialSchema(Displayed):
     bounds_share : float, optional
         Share of the budget of a fit for what the schema lacks, between 0 and 1. None: the smallest of 5%, 10%, 15%, 20%
         and 25% at which bounds leave out no more than 5% of the values on either side, and 25% if none does.
+    beyond_share : float, optional
+        Share of what the gaps cost for the number of records with a number beyond its released bounds. None: it is not
+        released.
+    counts_share : float, optional
+        Share of what the gaps cost for counts of each of them: the records in 20 parts of the range between the bounds,
+        or with each category, of which :meth:`dpci.ReleasedSchema.describe` makes medians and quartiles. None: they are
+        not released.
 
     Raises
     ------
@@ -75,6 +83,8 @@ class PartialSchema(Displayed):
     licence: str = ""
     persons: str = ""
     bounds_share: float | None = None
+    beyond_share: float | None = None
+    counts_share: float | None = None
 
     def __post_init__(self) -> None:
         columns: object = self.columns
@@ -84,11 +94,17 @@ class PartialSchema(Displayed):
                 f"got columns={columns!r}"
             )
         object.__setattr__(self, "columns", tuple(columns))
-        if self.bounds_share is not None:
-            object.__setattr__(self, "bounds_share", check_fraction("bounds_share", self.bounds_share))
+        for name in _SHARES:
+            if (share := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_fraction(name, share))
+        if (both := sum(filter(None, (self.beyond_share, self.counts_share)))) >= 1.0:
+            raise InvalidInput(f"beyond_share and counts_share must add up to less than 1, got {both:g}")
         if not self.gaps:
             raise InvalidInput("columns must have an UnboundedColumn or an UnlistedColumn, or the target an "
                                "UnboundedTarget, got none")  # fmt: skip
+        if self.beyond_share is not None and not self.unbounded:
+            given = f"beyond_share={self.beyond_share:g}"
+            raise InvalidInput(f"{given} requires a column or target without bounds, got none (leave it out)")
         unknown = {column.name for column in self.unbounded}
         # What is wrong with the rest is known beforehand.
         for term in self.blank.terms:
@@ -162,7 +178,7 @@ class PartialSchema(Displayed):
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
         """(n, unbounded) numbers of a table, as they are; NaN for missing values where these are allowed."""
-        cells = self._cells(table)
+        cells = self.gap_cells(table)
         try:
             return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
         except InvalidInput as error:
@@ -171,7 +187,7 @@ class PartialSchema(Displayed):
 
     def levels(self, table: Any) -> tuple[NDArray[np.float64], list[list[str]]]:  # noqa: ANN401  # as above
         """(n, unlisted) numbers of the levels in a table, and their labels, column by column."""
-        cells = self._cells(table)
+        cells = self.gap_cells(table)
         found = [column.levels(cells[column.name]) for column in self.unlisted]
         return np.column_stack([codes for codes, _ in found]), [labels for _, labels in found]
 
@@ -181,7 +197,8 @@ class PartialSchema(Displayed):
         levels = [self.levels(table)[0]] if self.unlisted else []
         return np.column_stack([*numbers, *levels])
 
-    def _cells(self, table: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401  # as above
+    def gap_cells(self, table: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401  # as above
+        """Return the cells of the gaps of a table."""
         cells = {column.name: column_of(table, column.name) for column in self.gaps}
         n_rows = len(cells[self.gaps[0].name])
         for name, values in cells.items():
@@ -196,7 +213,8 @@ class PartialSchema(Displayed):
         described = self.blank.to_dict(defaults=defaults)
         if isinstance(self.target, UnboundedTarget):
             described["target"] = {"kind": "unbounded", **plain(self.target, defaults=defaults)}
-        share = {} if self.bounds_share is None else {"bounds_share": self.bounds_share}
+        given = {name: getattr(self, name) for name in _SHARES}
+        share = {name: value for name, value in given.items() if value is not None}
         columns = [plain_column(column, defaults=defaults) for column in self.columns]
         return {**described, **share, "columns": columns}
 

@@ -93,6 +93,17 @@ class Forest(Part):
 
 
 @dataclass(frozen=True)
+class Bars(Part):
+    """Counts drawn as bars, side by side or one for each name."""
+
+    name: str
+    labels: Sequence[str]
+    counts: Sequence[int]
+    ends: tuple[str, str] | None = None
+    """Labels of the ends of an axis on which bars stand side by side; None where each has its label below."""
+
+
+@dataclass(frozen=True)
 class Section(Part):
     """Parts below a heading; ``name`` is that of links to it."""
 

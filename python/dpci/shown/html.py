@@ -15,6 +15,7 @@ from dpci.base.tables import format_percent, printable
 from dpci.base.validation import broken
 from dpci.shown.document import (
     SEEDED,
+    Bars,
     Bullets,
     Code,
     Document,
@@ -68,6 +69,11 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .forest circle { stroke: var(--mark); stroke-width: 2; }
 .forest .apart { fill: var(--mark); }
 .forest .open { fill: var(--paper); }
+.bars { display: inline-block; width: 15rem; max-width: 100%; margin: .5rem 1rem .5rem 0; vertical-align: top; }
+.bars svg { display: block; width: 100%; height: 4.5rem; overflow: visible; border-bottom: 1px solid var(--soft); }
+.bars rect { fill: var(--mark); }
+.bars .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .8rem; gap: .3rem; }
+.bars .axis span { overflow-wrap: anywhere; }
 """
 """Rules for what stands in a document, on a page and in a notebook."""
 STYLE = (
@@ -113,7 +119,7 @@ class Html(str):
 Content: TypeAlias = str | Iterable[str]
 
 # Elements without an end tag.
-_VOID = frozenset({"meta", "line", "circle", "rect", "br", "wbr"})
+_VOID = frozenset({"meta", "line", "circle", "br", "wbr"})
 
 
 def tag(name: str, content: Content = (), /, **attributes: object) -> Html:
@@ -174,6 +180,25 @@ def forest_figure(forest: Forest) -> Html:
     caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])
+
+
+# Longer lists of names are read in the table.
+_MOST_NAMES = 12
+
+
+def bars_figure(bars: Bars) -> Html:
+    """Return a figure of counts; negative ones, which noise makes, have no bar."""
+    n_bars, greatest = len(bars.counts), max(1, *bars.counts)
+    label = f"Counts of {bars.name}; the largest is {greatest:,}"
+    drawn = [
+        tag("rect", tag("title", f"{what}: {count:,}"), x=f"{100 * i / n_bars:.3f}%", width=f"{92 / n_bars:.3f}%",
+            y=f"{100 * (1 - max(count, 0) / greatest):.3f}%", height=f"{100 * max(count, 0) / greatest:.3f}%")
+        for i, (what, count) in enumerate(zip(bars.labels, bars.counts, strict=True))
+    ]  # fmt: skip
+    below = bars.ends or (bars.labels if n_bars <= _MOST_NAMES else ())
+    plot = tag("svg", drawn, role="img", aria_label=label)
+    axis = tag("div", [tag("span", each, dir="auto") for each in below], class_="axis")
+    return tag("figure", [tag("figcaption", bars.name, dir="auto"), plot, axis], class_="bars")
 
 
 def axis_ticks(forest: Forest) -> NDArray[np.float64]:
@@ -274,7 +299,7 @@ def as_html(document: Document) -> str:
     return ("<!DOCTYPE html>\n" + page + "\n").encode("utf-8", "replace").decode("utf-8")
 
 
-def element(part: Part) -> Html:
+def element(part: Part) -> Html:  # noqa: PLR0911  # one for each kind
     """Return a part as an element."""
     match part:
         case Paragraph():
@@ -289,6 +314,8 @@ def element(part: Part) -> Html:
             return _table(part)
         case Forest():
             return forest_figure(part)
+        case Bars():
+            return bars_figure(part)
         case Section():
             heading, inner = tag("h2", part.heading, id=part.name), [*map(element, part.parts)]
             inner = [tag("details", [tag("summary", heading), *inner])] if part.folded else [heading, *inner]

@@ -132,7 +132,7 @@ pub enum Error {
     },
     /// A row is longer than the public bound.
     #[error(
-        "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass rows=\"clip\")"
+        "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass rows=\"clip\" or rows=\"weight\")"
     )]
     RowNorm {
         /// Row index.
@@ -146,7 +146,7 @@ pub enum Error {
     #[error(
         "in every row of X, the absolute values of the block that begins with column {column} (size {size}) \
          must sum to at \
-        most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass rows=\"clip\")"
+        most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass rows=\"clip\" or rows=\"weight\")"
     )]
     RowBlock {
         /// Row index.
@@ -161,8 +161,8 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("every row of X must have Euclidean norm at most 1e150, even with rows=\"clip\", got {} (scale the \
-    columns)", readable(*norm))]
+    #[error("every row of X must have Euclidean norm at most 1e150, even with rows=\"clip\" or rows=\"weight\", \
+    got {} (scale the columns)", readable(*norm))]
     RowTooLong {
         /// Its norm.
         norm: f64,

@@ -33,6 +33,7 @@ impl BoundsSpec {
         let column = |(range, zeros): (Option<(f64, f64)>, bool)| spec::ColumnRange {
             range: range.map(Into::into),
             zeros,
+            found: false,
         };
         let columns = columns.into_iter().map(column).collect();
         let (n_samples, unit) = (terms.inner.n_samples, terms.inner.unit);
@@ -72,15 +73,59 @@ impl LevelsSpec {
     }
 }
 
-/// A column, its range and whether 0 stands apart.
-type Counted = (usize, Option<(f64, f64)>, bool);
+/// Validated public choices of a release of counts; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct CountsSpec {
+    inner: spec::CountsSpec,
+    #[pyo3(get)]
+    step: Step,
+}
+
+#[pymethods]
+impl CountsSpec {
+    #[new]
+    #[pyo3(signature = (terms, *, n_columns, budget))]
+    fn new(terms: &Terms, n_columns: Option<usize>, budget: &Budget) -> PyResult<Self> {
+        let (unit, neighbors) = (terms.inner.unit, terms.inner.neighbors);
+        let counted = n_columns.map_or(spec::Counted::Records, spec::Counted::Columns);
+        let inner = spec::CountsSpec::new(counted, budget.inner, unit, neighbors);
+        let inner = inner.map_err(to_python)?;
+        Ok(Self {
+            step: Step::from(inner.step()),
+            inner,
+        })
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, counts, *, seed))]
+pub(crate) fn release_counts(
+    py: Python<'_>,
+    spec: &Bound<'_, CountsSpec>,
+    counts: Vec<u64>,
+    seed: Option<u64>,
+) -> PyResult<Vec<i64>> {
+    let spec = &spec.get().inner;
+    task::run(py, |cancel| {
+        let exec = Executor::sequential(cancel);
+        with_noise!(seed, 0, |g| core::release_counts(spec, &counts, &exec, g))
+    })
+}
+
+/// A column, its range, whether 0 stands apart, and whether the range was found.
+type Counted = (usize, Option<(f64, f64)>, bool, bool);
 
 /// Counts at the public points of a column, and between them.
 type Counts = (Vec<u64>, Vec<u64>);
 
-fn counted((column, range, zeros): Counted) -> (usize, spec::ColumnRange) {
+fn counted((column, range, zeros, found): Counted) -> (usize, spec::ColumnRange) {
     let range = range.map(Into::into);
-    (column, spec::ColumnRange { range, zeros })
+    let known = spec::ColumnRange {
+        range,
+        zeros,
+        found,
+    };
+    (column, known)
 }
 
 #[pyfunction]
@@ -138,7 +183,8 @@ pub(crate) fn release_bounds(
                 let exec = Executor::sequential(cancel);
                 let count = |columns: &core::CountedColumns| {
                     let columns = columns.iter();
-                    let asked = columns.map(|(j, known)| (*j, pair(known.range), known.zeros));
+                    let asked =
+                        columns.map(|(j, known)| (*j, pair(known.range), known.zeros, known.found));
                     let counts: Vec<Counts> = ask(asked.collect())?;
                     let of_column = |(at, between)| core::ColumnCounts { at, between };
                     Ok(counts.into_iter().map(of_column).collect())

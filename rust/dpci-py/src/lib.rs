@@ -41,7 +41,10 @@ mod _core {
             checked_rows, draw_noise, erm_value_and_gradient, hessian_and_gradient_cov,
             minimize_erm, weighted_gram,
         },
-        bounds::{BoundsSpec, LevelsSpec, count_cells, release_bounds, release_levels},
+        bounds::{
+            BoundsSpec, CountsSpec, LevelsSpec, count_cells, release_bounds, release_counts,
+            release_levels,
+        },
         cost::{Budget, Seal, Step},
         fit::{Spec, fit_many},
         intervals::{

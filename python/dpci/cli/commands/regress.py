@@ -5,10 +5,11 @@ import warnings
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
-from dpci.cli.options import find_schema, parse_gaussian_budget, parse_ridge
+from dpci.cli.options import parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import far_columns
 from dpci.sources.files import is_stream
 from dpci.sources.find import find_tables
@@ -16,6 +17,7 @@ from dpci.sources.find import find_tables
 _EXAMPLES = """\
 dpci regress people.csv --schema ages.toml --epsilon 1 --delta 1e-8 --output regression.json
 dpci regress people.csv --schema ages.toml --mu 0.5 --json
+dpci regress people.csv --schema gaps.toml --rho 0.5 --bounds-share 0.1
 """
 
 
@@ -24,7 +26,7 @@ dpci regress people.csv --schema ages.toml --mu 0.5 --json
 def regress(
     files: options.TableFiles,
     *,
-    schema: options.FullSchema,
+    schema: options.SchemaText,
     target: options.Target = None,
     formula: options.Formula = None,
     form: options.FormatOptions,
@@ -33,6 +35,7 @@ def regress(
     delta: options.Delta = None,
     rho: options.Rho = None,
     mu: options.Mu = None,
+    bounds_share: options.BoundsShare = None,
     l2_strength: options.RidgeText = "0",
     intercept: options.Intercept = True,
     neighbors: options.Neighbors = None,
@@ -43,7 +46,8 @@ def regress(
 ) -> None:
     """Fit a linear regression by ordinary least squares.
 
-    The target of the schema is a number. One noisy moment matrix is released.
+    The target of the schema is a number. One noisy moment matrix is released. Columns of the kind "unbounded" get
+    bounds within the budget.
     Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
     among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
 
@@ -60,13 +64,17 @@ def regress(
     delivery.check(tables, schema)
     paying = delivery.payer()
     is_private = paying is not None and paying.errors == "private"
-    description = find_schema(schema, target, formula)
-    unit.check(description)
-    rows = TableRows(files=tables, schema=description, form=form.read(), **options.given(chunk_rows=chunk_rows))
+    description = options.with_share(options.find_any_schema(schema, target, formula), bounds_share)
+    known = known_of(description)
+    unit.check(known)
+    rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
     shown = delivery.shows_progress(is_private=is_private)
     # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
     in_parts = is_private or chunk_rows is not None or not unit.columns
-    X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
+    if isinstance(description, PartialSchema):
+        (X, beside), y = unit.read_table(rows, description, in_parts=in_parts, progress=shown), None
+    else:
+        X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
     with warnings.catch_warnings(action="ignore", category=MomentNoiseWarning):
         # What the noise hides is the error that ends the command.
         result = fitting.fit(
@@ -78,7 +86,7 @@ def regress(
             budget=budget,
             l2_strength=ridge,
             intercept=intercept,
-            rows="weight" if far_columns(description) else "clip",
+            rows="weight" if far_columns(known) else "clip",
             neighbors=options.relation(neighbors, n_public),
             ledger=paying,
             n_threads=delivery.threads,

@@ -27,7 +27,7 @@ class SchemaDelivery(Delivery):
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
-@options.with_options(without=("weights", "weight_bound", "weight_total", "plot", "page"))
+@options.with_options(without=("weights", "weight_bound", "weight_total", "plot"))
 def schema(
     files: options.Tables,
     *,

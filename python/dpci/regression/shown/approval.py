@@ -81,7 +81,7 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
     bounds = record.released_bounds
     if bounds is None:
         return found
-    return with_bounds(found, bounds, joint=record.are_joint and bounds.stages > 0)
+    return with_bounds(found, bounds, record.n_samples, joint=record.are_joint and bounds.stages > 0)
 
 
 def approval_of_regression(

@@ -182,7 +182,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     return [
         ("regression", f"of {target_name(record, model)}, {kind} covariance{refined}"),
         ("budget spent", f"{record.budget}, by the moment matrix"),
-        *bounds_lines(record.released_bounds),
+        *bounds_lines(record.released_bounds, record),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
@@ -198,7 +198,7 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("released", f"second moments of {len(record.features)} columns, a constant and {', '.join(record.targets)}"),
         ("columns", ", ".join(record.features)),
         ("budget spent", str(record.budget)),
-        *bounds_lines(record.released_bounds),
+        *bounds_lines(record.released_bounds, record),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, "record" if record.persons is None else "person")),

@@ -69,6 +69,7 @@ pub fn release_counted_bounds(
         let cells = release_cells(stage, &counts, exec, generator)?;
         for ((j, points), cells) in stage.columns().iter().zip(&points).zip(cells) {
             let known = &mut known[*j];
+            known.found |= known.range.is_none();
             known.range = stage.bounds(points, cells).or(known.range);
         }
     }
@@ -264,6 +265,7 @@ mod tests {
         let of = |range: &Option<[f64; 2]>| ColumnRange {
             range: *range,
             zeros: *range == Some([0.0, 100.0]),
+            found: false,
         };
         ranges.iter().map(of).collect()
     }

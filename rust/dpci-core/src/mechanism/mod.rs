@@ -2,6 +2,7 @@
 
 mod bounds;
 mod coefficients;
+mod counts;
 mod fit;
 mod functional;
 mod gate;
@@ -24,6 +25,7 @@ pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
 };
+pub use counts::release_counts;
 pub(crate) use fit::release_from_coefficients;
 pub use fit::{Fit, Release, project_release, release, release_fit};
 pub use functional::release_functional_mechanism;

@@ -1,6 +1,7 @@
 //! Every public choice, validated and resolved into noise laws, costs and seals before any data are seen: numbers only.
 
 mod bounds;
+mod counts;
 mod fit;
 mod functional;
 mod histogram;
@@ -17,6 +18,8 @@ mod tuning;
 
 pub use bounds::{BoundsSpec, ColumnRange};
 pub(crate) use bounds::{PublicPoints, Stage, points_of};
+pub(crate) use counts::CountLaw;
+pub use counts::{Counted, CountsSpec};
 pub use fit::{
     Choices, MatrixNoise, MomentNoise, Moments, NoiseKind, Plan, Projection, Spec, Variant,
     check_bounds, check_excess, step_cost,

@@ -29,6 +29,10 @@ named! {
         Bounds = "bounds",
         /// The levels of columns.
         Levels = "levels",
+        /// The number of records beyond the bounds of their columns.
+        RecordsBeyond = "records_beyond",
+        /// The numbers of rows in the cells of columns.
+        ColumnCounts = "column_counts",
         /// The radius that rows are shortened to.
         Radius = "radius",
         /// The bound on the gradient of one record.

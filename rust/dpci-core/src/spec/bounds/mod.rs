@@ -32,11 +32,13 @@ pub struct ColumnRange {
     pub range: Option<[f64; 2]>,
     /// Whether 0 stands apart: bounds are then those of the other values, and hold 0.
     pub zeros: bool,
+    /// Whether the range is no public one, but was found by a first stage.
+    pub found: bool,
 }
 
 /// Ranges of columns, and the stages that find bounds in them. Holds no data.
 ///
-/// Where some ranges are not public, a first stage finds the powers of √2 between which their columns lie, and the second treats these as
+/// Where some ranges are not public, a first stage finds the powers of 4 between which their columns lie, and the second treats these as
 /// ranges. Where all are public, a second stage is finer than the first, if the budget allows two.
 #[derive(Debug, Clone)]
 pub struct BoundsSpec {
@@ -89,8 +91,9 @@ impl BoundsSpec {
             points.push(points_of(*column)?);
         }
         let found = points_of(ColumnRange {
-            range: Some([0.0, 1.0]),
+            range: Some([-1.0, 1.5]),
             zeros: false,
+            found: true,
         })?;
         let all: Vec<usize> = (0..columns.len()).collect();
         let (unknown, known): (Vec<usize>, Vec<usize>) =
@@ -312,6 +315,7 @@ impl Stage {
 pub(crate) fn points_of(column: ColumnRange) -> Result<PublicPoints> {
     let atoms = if column.zeros { vec![0.0] } else { Vec::new() };
     match column.range {
+        Some([lower, upper]) if column.found => PublicPoints::of_found(lower, upper, atoms),
         Some([lower, upper]) => PublicPoints::of_range(lower, upper, atoms),
         None => PublicPoints::unbounded(atoms),
     }
@@ -353,6 +357,7 @@ mod tests {
         ColumnRange {
             range,
             zeros: false,
+            found: false,
         }
     }
 

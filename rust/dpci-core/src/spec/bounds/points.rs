@@ -9,8 +9,10 @@ use crate::{Error, Result};
 const PARTS: u32 = 32;
 /// Powers of √2 below the greatest end of a public range.
 const HALVINGS: i32 = 48;
-/// Least and greatest power of √2 where no range is public.
-const POWERS: std::ops::RangeInclusive<i32> = -80..=120;
+/// Equidistant parts of a range that powers of 4 were found for.
+const FOUND_PARTS: u32 = 96;
+/// Least and greatest power of 4 where no range is public.
+const POWERS: std::ops::RangeInclusive<i32> = -20..=30;
 /// Most points of one column.
 const MOST_POINTS: usize = 4096;
 
@@ -57,11 +59,7 @@ impl PublicPoints {
     /// column that is far smaller.
     pub(crate) fn of_range(lower: f64, upper: f64, atoms: Vec<f64>) -> Result<Self> {
         let greatest = lower.abs().max(upper.abs());
-        let width = upper - lower;
-        let mut points: Vec<f64> = (0..=PARTS)
-            .map(|k| lower + width * (f64::from(k) / f64::from(PARTS)))
-            .collect();
-        points[PARTS as usize] = upper;
+        let mut points = equidistant(lower, upper, PARTS);
         points.push(0.0);
         for k in 0..HALVINGS {
             let power = greatest * root_power(-k);
@@ -71,10 +69,19 @@ impl PublicPoints {
         Self::new(points, atoms)
     }
 
-    /// Points for a column of which no range is public: powers of √2 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0. Values beyond the greatest count
-    /// as the greatest.
+    /// Points of a range that was found among powers of 4: equidistant ones, and 0 where it is inside.
+    pub(crate) fn of_found(lower: f64, upper: f64, atoms: Vec<f64>) -> Result<Self> {
+        let mut points = equidistant(lower, upper, FOUND_PARTS);
+        if lower < 0.0 && 0.0 < upper {
+            points.push(0.0);
+        }
+        Self::new(points, atoms)
+    }
+
+    /// Points for a column of which no range is public: powers of 4 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0. Values beyond the greatest count
+    /// as the greatest. Few points leave little to chance: what they miss, a second choice finds.
     pub(crate) fn unbounded(atoms: Vec<f64>) -> Result<Self> {
-        let powers = POWERS.map(root_power);
+        let powers = POWERS.map(|k| 4.0_f64.powi(k));
         let points = powers.flat_map(|p| [-p, p]).chain([0.0]).collect();
         Self::new(points, atoms)
     }
@@ -93,6 +100,13 @@ impl PublicPoints {
     pub(crate) fn stands_apart(&self, value: f64) -> bool {
         value.is_nan() || self.atoms.contains(&value)
     }
+}
+
+/// Ends of equal parts of a range, the last one exactly.
+fn equidistant(lower: f64, upper: f64, parts: u32) -> Vec<f64> {
+    let width = upper - lower;
+    let ends = (0..parts).map(|k| lower + width * (f64::from(k) / f64::from(parts)));
+    ends.chain([upper]).collect()
 }
 
 /// A power of √2, whose even ones are exact.
@@ -125,9 +139,19 @@ mod tests {
         );
         assert!(!negative.stands_apart(-10.0) && !negative.points.contains(&0.0));
         let all = PublicPoints::unbounded(vec![]).unwrap();
-        assert_eq!(all.points.len(), 403);
-        assert_eq!(all.points[402].to_bits(), 2.0_f64.powi(60).to_bits());
+        assert_eq!(all.points.len(), 103);
+        assert_eq!(all.points[102].to_bits(), 2.0_f64.powi(60).to_bits());
         assert!(all.points.contains(&2.0_f64.powi(-40)));
+    }
+
+    #[test]
+    fn a_range_that_was_found_has_equidistant_points_alone() {
+        let found = PublicPoints::of_found(-16.0, 80.0, vec![]).unwrap();
+        assert_eq!((found.points[0], found.points[96]), (-16.0, 80.0));
+        assert!(found.points.contains(&0.0) && found.points.contains(&-15.0));
+        let positive = PublicPoints::of_found(16.0, 64.0, vec![0.0]).unwrap();
+        assert_eq!(positive.n_cells(), 96);
+        assert!(PublicPoints::of_found(1.0, 1.0, vec![]).is_err());
     }
 
     #[test]
