@@ -98,6 +98,14 @@ def test_copies_and_pickles_are_not_in_the_way(result):
     assert not hasattr(result, "__array_interface__")
 
 
+@pytest.mark.parametrize("kind", ["result", "linear"])
+def test_the_default_frame_is_that_of_the_summary(kind, request):
+    made = request.getfixturevalue(kind)
+    frame = made.summary_frame(level=0.9)
+    pd.testing.assert_frame_equal(frame, made.in_units().summary_frame(level=0.9))
+    assert frame["unit"].iloc[0] == "per year"
+
+
 BROOM = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"]
 
 

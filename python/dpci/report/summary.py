@@ -1,7 +1,6 @@
 """Summary of a fit: its numbers in tables, and the facts and notes that a reader needs to judge them."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -718,8 +717,8 @@ def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
         return None
     wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
     found = numbers.view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted))))
-    per = tuple(map(_change, schema.units)) * len(record.prefixes)
-    return replace((rate_ratios if kind == "rate" else odds_ratios)(record, found), per=per)
+    found = replace(found, per=schema.units * len(record.prefixes))
+    return (rate_ratios if kind == "rate" else odds_ratios)(record, found)
 
 
 def ratio_table(numbers: Numbers) -> Table | None:
@@ -741,11 +740,6 @@ def _ratio_cells(ratio: float, lower: float, upper: float, *, refused: bool) -> 
     if refused:
         return [NOT_GIVEN, "-", "-"]
     return [f"{number:{_digits(lower, upper)}}" for number in (ratio, lower, upper)]
-
-
-def _change(unit: str) -> str:
-    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
-    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
 
 
 def _digits(lower: float, upper: float) -> str:
