@@ -17,7 +17,7 @@ from dpci.approval.approvable import statement_of
 from dpci.approval.statement import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
-from dpci.cli.saved import read_saved_result
+from dpci.cli.saved import load
 from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from dpci.schema.table import saved_table
@@ -116,7 +116,7 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
     with redirect_stdout(out):
         assert main(["report", str(path), "--officer"]) == 0
     assert out.getvalue() == result.officer_report()
-    assert statement_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
+    assert statement_of(load(path)).claim.digest == json.loads(result.to_json())["checksum"]
 
 
 def test_a_refined_regression_names_its_gradient():

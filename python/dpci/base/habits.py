@@ -62,7 +62,7 @@ NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("summary2",), "use summary(full=True)"),
     **dict.fromkeys(("as_latex", "as_text", "as_html", "to_text"), "use to_latex(), to_markdown() or summary()"),
     **dict.fromkeys(("save", "dump", "to_pickle"), "use to_json(path)"),
-    **dict.fromkeys(("load", "read_json"), "use from_json(text)"),
+    **dict.fromkeys(("load", "read_json"), "use dpci.load(path)"),
     **dict.fromkeys(("to_frame", "to_dataframe", "to_pandas", "params_table"), "use tidy() or summary_frame()"),
     **dict.fromkeys(("as_gt", "gt"), "use great_tables.GT(result.tidy())"),
     **dict.fromkeys(("epsilon", "delta", "rho"), "use spent, the budget"),
