@@ -118,7 +118,7 @@ def test_parameters_without_an_estimate_are_told(hidden):
     assert "3 of 5 parameters have an interval; none for region=lost, age=missing. The intervals account" in text
     assert "No estimate of region=lost: too few rows of the category for this budget." in text
     assert "No estimate of age=missing: few or no rows have a missing value of this column." in text
-    assert "| outcome | ill, yes against no |" in text
+    assert "| outcome | ill (yes against no) |" in text
     numbers = text[text.index("## The numbers to be approved") : text.index("## What the budget covers")]
     assert f"| age | per 10 year | {hidden.in_units().params[0]:.4f} |" in numbers
     assert "| region=lost | against north | - |" in numbers

@@ -155,6 +155,28 @@ def test_what_must_not_be_overlooked_stays():
     assert "No estimate of" in hidden
 
 
+def test_the_noise_is_said_as_the_length_of_intervals():
+    """Against the intervals of maximum likelihood, which noise of twice the length makes visible."""
+    rng = np.random.default_rng(7)
+    n, k = 8_000, 11
+    X = rng.uniform(-1.0, 1.0, (n, k)) / np.sqrt(k)
+    y = X @ np.r_[2.0, -1.0, 0.5, np.zeros(k - 3)] + rng.logistic(size=n) > 0.0
+    fit = dpci.fit(X, y, budget=dpci.PureDP(1.0), mechanism="newton", rows="clip", seed=2)
+    design, theta = np.column_stack([X, np.ones(n)]), np.zeros(k + 1)
+    for _ in range(20):
+        mean = 1.0 / (1.0 + np.exp(-design @ theta))
+        hessian = (design * (mean * (1.0 - mean))[:, None]).T @ design
+        theta += np.linalg.solve(hessian, design.T @ (y - mean))
+    exact = 2 * 1.959964 * np.sqrt(np.diag(np.linalg.inv(hessian)))
+    known = np.isfinite(fit.conf_int().length)
+    longer = np.exp(np.log(fit.conf_int().length[known] / exact[known]).mean())
+    said = re.search(r"about ([\d.]+) times as long as without\s+privacy\s+noise", fit.summary())
+    assert 1.5 < longer < 4.0
+    assert float(said[1]) == pytest.approx(longer, rel=0.1)
+    assert "The noise in the gradients makes up" not in fit.summary()
+    assert "The noise in the gradients makes up" in fit.summary(full=True)
+
+
 @pytest.fixture(scope="module")
 def hidden():
     """A fit in which no row has a missing age and none is of the last region."""

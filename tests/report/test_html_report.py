@@ -126,13 +126,14 @@ def test_what_a_reader_needs(named):
         "at most 88.1%",  # 88.0797
         "What someone can learn about one record",
         f"dpci {dpci.__version__}",
-        "favours the class",
+        "raises the odds of",
         "Budget, bounds, categories, columns, classes, formula, loss, mechanism, λ, radius and split were",
         named.digest,
         "not recorded without a ledger",
-        "% of the variance of their errors",
+        "% of the variance of the estimates",
         "The intervals account for the noise in the released matrices",
-        "The model was fitted with differential privacy, epsilon=2 (pure DP), for the replacement of one record.",
+        "The model was fitted with differential privacy, epsilon=2 (pure DP). It hides any change of one record, "
+            "which is replaced.",
         "log odds ratios of a regularised model (logistic loss, lambda=",
         "95% intervals are for one coefficient at a time.",
     ]
@@ -223,8 +224,8 @@ def test_a_seeded_fit_says_so_first():
     page = Page(fit().to_html())
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
-    assert "A model with differential privacy" not in page.text
-    assert page.text.count("A model with seeded noise: logistic regression") == 2
+    assert "with differential privacy" not in page.text
+    assert page.text.count("Logistic regression, positive class 1, with seeded noise") == 2
     assert ("role", "alert") in page.attributes
 
 

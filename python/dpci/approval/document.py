@@ -344,7 +344,7 @@ def _assumptions(found: Statement, paid: Words) -> Section:
             "cannot be shown by a file: ask for the source of each (below)",
         ),
         (
-            "the run would have succeeded on any possible table, or else its success reveals something",
+            "the run succeeds on any table: if a missing value would stop it, its success tells that there is none",
             absent,
         ),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),

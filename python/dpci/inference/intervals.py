@@ -567,7 +567,9 @@ class Estimates:
     @classmethod
     def off_ridge(cls, law: ErrorLaw, params: _F64, step: _core.NewtonStep) -> "Estimates":
         """Return those of the unregularised parameters, from the law of the regularised ones."""
-        return replace(cls.of_parameters(without_ridge(law, step), step.map @ params), step=step)
+        with np.errstate(over="ignore", invalid="ignore"):  # parameters of saved records may be any numbers
+            moved = step.map @ params
+        return replace(cls.of_parameters(without_ridge(law, step), moved), step=step)
 
     def refusals(self) -> tuple[str | None, ...]:
         """Return why an estimate is not given, None for each that is."""

@@ -41,6 +41,7 @@ from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratio
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import ReleasedBounds
+from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
@@ -171,9 +172,11 @@ INTERVALS_FIRST = (
     *("std error", "p-value", "ridge", "noise", "scaled"),
 )
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
-_MORE = "summary(full=True) or dpci report --full: ratios, bounds, every step, and the assumptions"
+_MORE = "in summary(full=True), or dpci report --full: intervals of ratios, bounds, every step, assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
+_NORMAL = 1.959964
+_NO_LONGER = 1.05
 NOT_GIVEN = "not estimable"
 _COUNTED = "Intervals of single parameters account for it."
 _PRIVATE_NUMBER = (
@@ -366,7 +369,7 @@ def outcome_words(record: FitRecord) -> str:
     if record.table is None:
         return "a number" if classes is None else positive_class(classes, inferred=False).removeprefix(", ")
     column = record.table.target.column
-    return column if classes is None else f"{column}, {classes[1]} against {classes[0]}"
+    return column if classes is None else f"{column} ({classes[1]} against {classes[0]})"
 
 
 def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list[tuple[str, str]]:
@@ -379,9 +382,42 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     if numbers is not None:
         if has_ridge(record):
             facts.append(("ridge", ridge_size(numbers)))
-        facts += [("noise", share) for share in noise_shares(numbers)]
+        facts += [("noise", said) for said in noise_size(numbers)]
         cautions += [*refusal_notes(numbers), _short_intervals(numbers), _levels(record), _curvature(record)]
     return [*facts, *(("caution", said) for said in cautions if said is not None)]
+
+
+def noise_size(numbers: Numbers) -> list[str]:
+    """Return how much the noise lengthens the intervals, where released values show it; otherwise its share."""
+    longer = longer_by(numbers)
+    if longer is None:
+        return [share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)]
+    times = "" if longer < _NO_LONGER else f"{longer:.2g} times "
+    return [f"The intervals are about {times}as long as without privacy noise, on average over the parameters."]
+
+
+def longer_by(numbers: Numbers) -> float | None:
+    """Return how many times as long as without noise intervals are, the geometric mean over the rows of the table.
+
+    The variance without noise is that of maximum likelihood: the inverse of the released Hessian, over the number of
+    records. None where this is not known: for other losses, mechanisms, and records that weigh less than 1.
+    """
+    record, estimates = numbers.record, numbers.estimates
+    if record.newton is None or record.loss["name"] != "logistic":
+        return None
+    if record.persons is not None or record.weights is not None or record.on_violation == "weight":
+        return None
+    given = estimates.given()
+    rows = estimates.map[given]
+    if not len(rows):
+        return None
+    with np.errstate(all="ignore"):
+        moved = rows @ record.newton.map
+        hessian = last_step(record, record.newton).raised_hessian
+        variances = (moved @ np.linalg.pinv(hessian) * moved).sum(axis=1) / record.divisor
+        lengths = estimates.law.half_widths(rows, 0.95) / (_NORMAL * np.sqrt(variances))
+        longer = float(np.exp(np.log(lengths).mean()))
+    return longer if math.isfinite(longer) else None
 
 
 def noise_shares(numbers: Numbers) -> list[str]:
@@ -395,8 +431,8 @@ def noise_shares(numbers: Numbers) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    where, whose = ("parameters", "their") if numbers.record.newton is None else ("gradients", "the")
-    share = f"The noise in the {where} makes up {span} of the variance of {whose} errors."
+    where = "parameters" if numbers.record.newton is None else "gradients"
+    share = f"The noise in the {where} makes up {span} of the variance of the estimates."
     matrices = " Noise in the matrices can lengthen the intervals further."
     return [share + matrices * (numbers.record.projection == NOISE_AWARE)]
 
@@ -628,7 +664,7 @@ def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     if record.projection != NOISE_AWARE:
         return []
     if record.newton is not None:
-        counted = "sampling, the noise in gradients and matrices, and the distance that the steps leave to the minimum"
+        counted = "sampling, the noise in gradients and matrices, and the distance from the last step to the minimum"
         return [f"The intervals account for {counted}."]
     try:
         law = law_of(record)
@@ -685,7 +721,7 @@ def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
     notes = [
         " ".join(filter(None, [target_note(record, view.target), ridge])),
         *refusal_notes(numbers),
-        None if numbers is None else noise_note(numbers),
+        *([] if numbers is None else [*noise_shares(numbers), noise_note(numbers)]),
         *interval_notes(record),
     ]
     return [said for said in [*notes, custom_note(record)] if said is not None]
