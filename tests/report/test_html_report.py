@@ -306,6 +306,22 @@ def test_the_axis_has_round_numbers_around_all(bounds):
     assert 2 <= len(ticks) <= 12
 
 
+@pytest.mark.parametrize("bounds", [(0.98, 1.04), (0.5, 1.2), (0.2, 5.0), (1.5, 8e3), (1e-200, 1e300), (0.0, np.inf)])
+def test_the_axis_of_ratios_is_logarithmic_around_one(bounds):
+    lower, upper = np.array([bounds[0]]), np.array([bounds[1]])
+    figure = forest_figure(Forest(("x",), np.array([1.0]), lower, upper, 0.95, "odds ratio", are_ratios=True))
+    labels = [float(label) for label in re.findall(r"<text[^>]*>([^<]*)</text>", figure)]
+    assert 1.0 in labels
+    assert 2 <= len(labels) <= 13
+    assert labels[0] <= max(min(1.0, bounds[0]), 1e-300)
+    assert labels[-1] >= min(max(1.0, bounds[1]), 1e299) or len(labels) > 5
+    assert "does not contain 1" in figure
+    # Equal factors are equally far apart.
+    at = [float(x) for x in re.findall(r"<text[^>]*x=\"([\d.]+)%", figure)]
+    slopes = np.diff(at) / np.diff(np.log(labels))
+    np.testing.assert_allclose(slopes, slopes[0], rtol=1e-2)
+
+
 def test_files_and_bad_arguments(tmp_path):
     result = fit()
     text = result.to_html(tmp_path / "page.html")

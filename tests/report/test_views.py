@@ -48,13 +48,14 @@ def test_a_page_says_where_the_coefficients_of_a_product_hold():
     assert drawn.estimate[sex] == pytest.approx(units[sex] + middle * units[product])
     page = result.to_html()
     assert "<small>against F, at age 0</small>" in page
-    assert "its coefficient is for the middle of the range of the other column" in page
+    assert "M, against F, at age 0" in page
     assert "Do not quote such a row alone." in page
     assert "age + C(sex, ref=&quot;F&quot;)" in page
     plain = fitted().to_html()
     for text in ("middle of the range", "Do not quote such a row alone", ">formula<"):
         assert text not in plain
-    assert '<div class="what">log odds</div>' in plain
+    assert '<div class="what">odds ratio</div>' in plain
+    assert "the interval does not contain 1" in plain
 
 
 def test_a_view_decides_what_is_shown():

@@ -15,6 +15,7 @@ from dpci.report.summary import (
     answer_facts,
     answer_table,
     bare_table,
+    drawn_ratios,
     estimates_table,
     fact_lines,
     interval_note,
@@ -105,15 +106,17 @@ def _answer(numbers: Numbers) -> list[Section]:
     record, schema = numbers.record, numbers.record.table
     facts = Facts(answer_facts(record, numbers.view, numbers), "Target and precision")
     ratios = _ratios(numbers)
+    if ratios:
+        what = ratios_of(numbers)
+        drawn = drawn_ratios(numbers)
+        figure = [] if drawn is None else [replace(forest_of(drawn, f"{what} ratio"), are_ratios=True)]
+        return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *figure, facts])]
     intervals = given_rows(numbers.drawn)
     plot: list[Part] = []
     if len(intervals.names) and schema is not None and numbers.in_units:
         plot.append(Paragraph(drawn_note(schema)))
     if len(intervals.names):
         plot.append(forest_of(intervals, record.loss_facts.scale))
-    if ratios:
-        what = ratios_of(numbers)
-        return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *plot, facts])]
     table = answer_table(numbers) if numbers.ordinary is not None else estimates_table(numbers)
     heading = "Coefficients" if numbers.in_units or numbers.ordinary is not None else "Parameters"
     return [Section("numbers", heading, [table, *plot, facts])]

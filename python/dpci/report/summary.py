@@ -34,6 +34,7 @@ from dpci.inference.intervals import (
     Simultaneous,
     Target,
     estimates_of,
+    given_rows,
     law_of,
     refusal_of,
 )
@@ -175,6 +176,7 @@ INTERVALS_FIRST = (
 _MORE = "in summary(full=True), or dpci report --full: intervals of ratios, bounds, every step, assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
+_NO_UNIT = "no unit"
 _NORMAL = 1.959964
 _NO_LONGER = 1.05
 NOT_GIVEN = "not estimable"
@@ -757,6 +759,20 @@ def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
     return (rate_ratios if kind == "rate" else odds_ratios)(record, found)
 
 
+def drawn_ratios(numbers: Numbers) -> ConfidenceIntervals | None:
+    """Return the ratios of the table that are given, with their units behind their names, or None."""
+    found = ratio_intervals(numbers)
+    if found is None:
+        return None
+    has_unit = [not unit.startswith(_NO_UNIT) for unit in found.per]
+    refusals = [
+        refusal if known else _NO_UNIT for refusal, known in zip(found.refusals, has_unit, strict=True)
+    ]
+    given = given_rows(replace(found, refusals=tuple(refusals)))
+    names = tuple(f"{name}, {unit}" for name, unit in zip(given.names, given.per, strict=True))
+    return replace(given, names=names) if names else None
+
+
 def ratio_table(numbers: Numbers) -> Table | None:
     """Return the odds or rate ratios that have a unit, with intervals; None where there are none."""
     found, what = ratio_intervals(numbers), ratios_of(numbers)
@@ -766,7 +782,7 @@ def ratio_table(numbers: Numbers) -> Table | None:
     rows = [
         [name, unit, *_ratio_cells(ratio, lower, upper, refused=refusal is not None)]
         for name, unit, ratio, lower, upper, refusal in columns
-        if not unit.startswith("no unit")
+        if not unit.startswith(_NO_UNIT)
     ]
     caption = f"{format_percent(found.level)} confidence intervals of {what} ratios"
     return Table(["name", "unit", f"{what} ratio", "lower", "upper"], rows, caption) if rows else None
