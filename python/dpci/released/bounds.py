@@ -66,11 +66,7 @@ def gap_specs(
     there are bounds as well, a quarter of ε.
     """
     terms = core_terms(n_samples, neighbors, unit)
-    if n_unlisted and not isinstance(budget, ApproxDP):
-        raise InvalidInput(
-            "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
-            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
-        )
+    check_lists(budget, lists=bool(n_unlisted))
     of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
     if ranges:
@@ -78,6 +74,15 @@ def gap_specs(
     if n_unlisted:
         levels = _core.LevelsSpec(terms, n_columns=n_unlisted, budget=core_budget(of_levels))
     return GapSpecs(bounds, levels)
+
+
+def check_lists(budget: Budget, *, lists: bool) -> None:
+    """Refuse a budget without δ for lists of categories."""
+    if lists and not isinstance(budget, ApproxDP):
+        raise InvalidInput(
+            "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
+            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
+        )
 
 
 def _parts(budget: Budget, *, lists: bool) -> tuple[Budget, Budget]:

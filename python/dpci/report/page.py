@@ -140,7 +140,7 @@ def _columns(schema: Schema | None) -> list[Section]:
         return []
     rows = [
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
-        for value in table_values(schema)
+        for value in table_values(schema, digits=3)
     ]
     header = ["column", "bounds or categories", "source"]
     table = Table(header, rows, "Bounds and categories, with their sources", of_words=True)
