@@ -139,7 +139,14 @@ def test_every_point_and_every_item_is_there():
     text = fit(ledger=dpci.Ledger(PURE)).officer_report()
     parts = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert parts == [
-        *("Decide first", "The numbers to be approved", "What the budget covers", "Who is protected", "What the budget means", "Assumptions"),
+        *(
+            "Decide first",
+            "The numbers to be approved",
+            "What the budget covers",
+            "Who is protected",
+            "What the budget means",
+            "Assumptions",
+        ),
         "Verified and not verified",
         *("NIST SP 800-226, point by point", "Checklist"),
     ]

@@ -63,7 +63,9 @@ def test_a_file_is_read_as_its_kind(kind, tmp_path):
 def test_a_path_in_the_place_of_text_is_told_from_broken_text(tmp_path):
     (tmp_path / "fit.json").write_text(of_kind(next(iter(MADE))).to_json())
     for path in (tmp_path / "fit.json", str(tmp_path / "fit.json")):
-        with pytest.raises(dpci.InvalidInput, match=r"must be JSON text, got the path .*\(dpci\.load\(path\) reads it\)"):
+        with pytest.raises(
+            dpci.InvalidInput, match=r"must be JSON text, got the path .*\(dpci\.load\(path\) reads it\)"
+        ):
             dpci.PrivateFit.from_json(path)
     with pytest.raises(dpci.InvalidInput, match="a model must be a file that can be read"):
         dpci.load(tmp_path / "none.json")

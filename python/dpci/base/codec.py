@@ -122,7 +122,9 @@ def _parsed(text: str | bytes, *, what: str) -> object:
         return json.loads(text, object_pairs_hook=_fields_once)
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(text, PathLike) or (isinstance(text, str) and text.rstrip().endswith((".json", ".JSON"))):
-            raise InvalidInput(f"{what} must be JSON text, got the path {str(text)!r} (dpci.load(path) reads it)") from None
+            raise InvalidInput(
+                f"{what} must be JSON text, got the path {str(text)!r} (dpci.load(path) reads it)"
+            ) from None
         raise InvalidInput(f"{what} must be JSON, got {error}") from error
 
 

@@ -160,7 +160,6 @@ def stage_within(
         For lists without (ε, δ), persons without ``max_rows``, and a share of the
         budget that cannot find bounds among so many records.
     """
-
     lists = bool(schema.unlisted)
     check_lists(budget, lists=lists)
 

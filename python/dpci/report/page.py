@@ -229,8 +229,8 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
     if refusal_of(record) is None:
         which = "one coefficient at a time" if view.simultaneous is None else "all coefficients together"
         found.append(
-            f"{format_percent(view.level)} intervals are for {which}. They account for sampling error and privacy noise, and "
-            "rest on a large-sample approximation."
+            f"{format_percent(view.level)} intervals are for {which}. They account for sampling error and privacy "
+            "noise, and rest on a large-sample approximation."
         )
     return [Section("quote", "Sentences to publish beside the numbers", [Bullets(found)])]
 

@@ -765,9 +765,7 @@ def drawn_ratios(numbers: Numbers) -> ConfidenceIntervals | None:
     if found is None:
         return None
     has_unit = [not unit.startswith(_NO_UNIT) for unit in found.per]
-    refusals = [
-        refusal if known else _NO_UNIT for refusal, known in zip(found.refusals, has_unit, strict=True)
-    ]
+    refusals = [refusal if known else _NO_UNIT for refusal, known in zip(found.refusals, has_unit, strict=True)]
     given = given_rows(replace(found, refusals=tuple(refusals)))
     names = tuple(f"{name}, {unit}" for name, unit in zip(given.names, given.per, strict=True))
     return replace(given, names=names) if names else None

@@ -148,7 +148,7 @@ def breakable(name: str) -> Html:
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
 _N_STEPS = 5
-# Ratios: the end of the range of floats, a factor of 10, the least range of the labels 1, 2 and 5, and its most decades.
+# Logarithms of ratios: the end of floats, a decade, the most for round numbers, and the most decades of 1, 2 and 5.
 _END, _DECADE, _NARROW, _FEW_DECADES = 690.0, math.log(10.0), math.log(3.0), 4
 # Longer numbers are written at every second line of the grid, so that they stand apart on a telephone.
 _LONGEST_TICK = 5
@@ -176,7 +176,8 @@ def forest_figure(forest: Forest) -> Html:
             _cell([*_grid(ticks), *_mark(estimate, lower, upper, ticks)]),
         ]
     cells += [*axis_row, tag("div"), tag("div", forest.axis, class_="what")]
-    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain {int(forest.are_ratios)}."
+    middle = 1 if forest.are_ratios else 0
+    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain {middle}."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])
 

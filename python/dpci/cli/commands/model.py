@@ -20,7 +20,7 @@ from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.options import INPUT, INTERVALS, OUTPUT, find_schema, option, schema_files
 from dpci.cli.output import PAGES, TEXTS, check_form, check_new, check_text, new_file
 from dpci.cli.rows import TableRows
-from dpci.cli.saved import read_model, load, read_whole
+from dpci.cli.saved import load, read_model, read_whole
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison

@@ -87,7 +87,7 @@ class _Change(NamedTuple):
 def marginal_effects(
     record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...], Estimates]:
-    """Return names, units and estimates of the effects, by the delta method; see :meth:`dpci.PrivateFit.marginal_effects`."""
+    """Return names, units and estimates of :meth:`dpci.PrivateFit.marginal_effects`, by the delta method."""
     schema, name = record.table, record.loss["name"]
     if schema is None:
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
