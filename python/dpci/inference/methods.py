@@ -273,8 +273,8 @@ class Inference(FitFacts, Estimated):
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
             or a list of these. With a schema they are of the scaled columns; those of ``in_units().conf_int`` are of
-            coefficients in the units of the table. Labels of a frame or a Series, if they are strings, say which parameters its
-            numbers are for. None: each parameter.
+            coefficients in the units of the table. Labels of a frame or a Series, if they are strings, say which
+            parameters its numbers are for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the largest absolute z under

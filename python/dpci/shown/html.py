@@ -185,8 +185,10 @@ def forest_figure(forest: Forest) -> Html:
 def _in_logs(forest: Forest) -> Forest:
     """Return the logarithms of ratios, those beyond the range of floats at its end."""
     with np.errstate(divide="ignore"):
-        logs = [np.clip(np.log(each), -_END, _END) for each in (forest.estimate, forest.lower, forest.upper)]
-    return replace(forest, **dict(zip(("estimate", "lower", "upper"), logs, strict=True)))
+        estimate, lower, upper = (
+            np.clip(logs, -_END, _END) for logs in np.log([forest.estimate, forest.lower, forest.upper])
+        )
+    return replace(forest, estimate=estimate, lower=lower, upper=upper)
 
 
 def _ratio_ticks(low: float, high: float) -> NDArray[np.float64]:
