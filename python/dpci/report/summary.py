@@ -173,7 +173,7 @@ INTERVALS_FIRST = (
     *("std error", "p-value", "ridge", "noise", "scaled"),
 )
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
-_MORE = "in summary(full=True), or dpci report --full: intervals of ratios, bounds, every step, assumptions"
+_MORE = "in summary(full=True) or dpci report --full: ratio intervals, bounds, steps, assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
 _NO_UNIT = "no unit"
