@@ -55,7 +55,7 @@ def test_a_keyword_of_another_library_is_refused_with_ours():
         for keyword, advice in KEYWORDS.items():
             wanted = f"{name}() got an unexpected keyword argument '{keyword}': {advice}"
             with pytest.raises(TypeError, match=re.escape(wanted)):
-                call(**{keyword: 1})
+                call(**{keyword: None})
         with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'nonsense'$"):
             call(nonsense=1)
     with pytest.raises(TypeError, match=r"missing .* 'budget': pass budget=dpci.PureDP"):
@@ -157,7 +157,7 @@ def test_tables_as_markdown(result):
     assert len(lines) == 4
     assert "sex=M\\_" not in lines[3]
     whole = result.to_markdown()
-    assert whole.startswith("# A model with seeded noise")
+    assert whole.startswith("# Logistic regression of ill (yes against no), with seeded noise")
     assert "NOT PRIVATE" in whole
     assert "Odds ratios" in whole
     assert "Assumptions of the guarantee" not in whole  # a page folds it

@@ -90,7 +90,7 @@ def unexpected(
 
 
 def _budget_of(given: Mapping[str, object]) -> str | None:
-    """Return the budget that keywords mean, as it is typed; None if they are no numbers."""
+    """Return the budget that keywords mean, as it is typed; None without numbers."""
     numbers = {name: value for name, value in given.items() if isinstance(value, int | float) and value is not True}
     epsilon, delta = numbers.get("epsilon", numbers.get("eps")), numbers.get("delta")
     if epsilon is not None:

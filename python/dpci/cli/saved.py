@@ -56,6 +56,14 @@ def load(path: "str | PathLike[str]") -> Result[Any]:
     ------
     InvalidInput
         If the file cannot be read, is no saved result, or contradicts itself.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.load("none.json")
+    Traceback (most recent call last):
+    ...
+    dpci.errors.InvalidInput: a model must be a file that can be read, got 'none.json': No such file or directory
     """
     path = Path(path)
     try:

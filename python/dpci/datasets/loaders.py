@@ -261,5 +261,5 @@ def _complaint(line: bytes, layout: Layout, schema: Schema) -> str:
         schema.transform({column: [field] for column, field in zip(layout.columns, fields, strict=True)})
     except InvalidInput as error:
         # The row of the schema's message is that of this table of one row.
-        return str(error).replace(" in row 0, counted from 0", "", 1)
+        return str(error).replace(" in row 0", "", 1)
     return f"a line must be readable by NumPy, got {text!r}"

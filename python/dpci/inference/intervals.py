@@ -446,10 +446,7 @@ REASONS = {
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
 }
 """Why a contrast is not given, in words."""
-_NOT_SEEN = (
-    "the noise hides it: too few rows tell it apart from the others, or it is nearly a sum of other columns (then "
-    "leave one of them out)"
-)
+_NOT_SEEN = "the noise hides it: too few rows tell it apart, or it is nearly a sum of others (then leave one out)"
 
 
 class NewtonObstacles:
@@ -457,8 +454,7 @@ class NewtonObstacles:
 
     def __init__(self, record: FitRecord, newton: Newton) -> None:
         self._last_step = last_step(record, newton)
-        self._table = record.table
-        self._names = record.columns
+        self._table, self._names = record.table, record.columns
 
     def refusals(self, contrasts: _F64) -> tuple[str | None, ...]:
         """Return why each contrast is not given, None for each that is."""
@@ -606,7 +602,8 @@ class Estimates:
         return numbers if self.step is None else np.where(self.given(), numbers, np.nan)
 
     def _all_values(self) -> _F64:
-        return np.asarray(self.map @ self.params + self.shift)
+        with np.errstate(over="ignore", invalid="ignore"):  # parameters of saved records may be any numbers
+            return np.asarray(self.map @ self.params + self.shift)
 
     def _all_std_errors(self) -> _F64:
         variance, _ = self.law.components(self.map)

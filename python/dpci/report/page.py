@@ -8,6 +8,7 @@ from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import exceptions, table_values
+from dpci.report.facts import fact_lines
 from dpci.report.meaning import attacker_section
 from dpci.report.summary import (
     Numbers,
@@ -17,7 +18,6 @@ from dpci.report.summary import (
     bare_table,
     drawn_ratios,
     estimates_table,
-    fact_lines,
     interval_note,
     interval_notes,
     model_words,

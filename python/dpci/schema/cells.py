@@ -163,7 +163,7 @@ def check_rows(
     if not valid.all():
         row = int(np.argmin(valid))
         cell = as_cells(values).tolist()[row]
-        msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}, counted from 0"
+        msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
         todo = f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell) or other
         raise InvalidInput(msg + todo)
 
