@@ -61,6 +61,7 @@ __all__ = [
     "fit",
     "fit_many",
     "fit_strata",
+    "load",
     "losses",
     "lowlevel",
     "multinomial",
@@ -102,7 +103,7 @@ else:
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
     _FURTHER = {"BoundsPlan", "Comparison", "NewtonPlan", "Plan", "PlanEntry", "PlanTable", "ReleasedSchema"}
     _FURTHER |= {"SchemaDescription", "StrataFit"}
-    _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table", "release_schema"}
+    _FURTHER |= {"compare", "fit_many", "fit_strata", "load", "plan", "plan_table", "release_schema"}
     # One thread at a time: one that imports a package and one that imports a file of it would wait for each other.
     _LOADING = lock_across_forks()
 

@@ -1,6 +1,7 @@
 """Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
+from dpci.cli.saved import load
 from dpci.described.description import SchemaDescription
 from dpci.described.plan import BoundsPlan
 from dpci.described.release import release_schema
@@ -26,6 +27,7 @@ __all__ = [
     "compare",
     "fit_many",
     "fit_strata",
+    "load",
     "plan",
     "plan_table",
     "release_schema",

@@ -17,7 +17,7 @@ from dpci.approval.approvable import statement_of
 from dpci.approval.statement import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
-from dpci.cli.saved import read_saved_result
+from dpci.cli.saved import load
 from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from dpci.schema.table import saved_table
@@ -95,7 +95,9 @@ def test_every_proof_that_it_names_is_there(case):
 
 def test_sentences_are_plain_and_tables_whole(case):
     text = case[3].officer_report()
-    for line in text.splitlines():
+    # The released numbers have a table of their own width.
+    other = re.sub(r"(?s)\n## The numbers to be approved\n.*?(?=\n## )", "", text)
+    for line in other.splitlines():
         if line.startswith("|"):
             assert len(re.split(r"(?<!\\)\|", line)) in {4, 5}, line
         shown = re.sub("`[^`]*`", "x", line)
@@ -114,7 +116,7 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
     with redirect_stdout(out):
         assert main(["report", str(path), "--officer"]) == 0
     assert out.getvalue() == result.officer_report()
-    assert statement_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
+    assert statement_of(load(path)).claim.digest == json.loads(result.to_json())["checksum"]
 
 
 def test_a_refined_regression_names_its_gradient():

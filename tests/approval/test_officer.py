@@ -95,11 +95,58 @@ def test_a_release_without_intervals_promises_none():
     assert "No intervals are released." in fit(moments="none").officer_report()
 
 
+@pytest.fixture(scope="module")
+def hidden():
+    """A fit of a table in which no row has a missing age and none is of the last region."""
+    rng = np.random.default_rng(4)
+    schema = Schema(
+        columns=(
+            NumericColumn(name="age", lower=20, upper=80, unit="year", per=10, missing=50),
+            CategoricalColumn(name="region", categories=("north", "south", "lost"), reference="north"),
+        ),
+        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    )
+    age = rng.uniform(20, 80, 6_000)
+    ill = np.where((age - 50) / 20 + rng.logistic(size=6_000) > 0, "yes", "no")
+    table = {"age": age, "region": rng.choice(["north", "south"], 6_000), "ill": ill}
+    return dpci.fit(table, schema=schema, budget=dpci.ZCDP(0.5))
+
+
+def test_parameters_without_an_estimate_are_told(hidden):
+    text = hidden.officer_report()
+    assert "Every parameter has an interval" not in text
+    assert "3 of 5 parameters have an interval; none for region=lost, age=missing. The intervals account" in text
+    assert "No estimate of region=lost: too few rows of the category for this budget." in text
+    assert "No estimate of age=missing: few or no rows have a missing value of this column." in text
+    assert "| outcome | ill (yes against no) |" in text
+    numbers = text[text.index("## The numbers to be approved") : text.index("## What the budget covers")]
+    assert f"| age | per 10 year | {hidden.in_units().params[0]:.4f} |" in numbers
+    assert "| region=lost | against north | - |" in numbers
+    assert "Every parameter has an interval" in fit().officer_report()
+
+
+def test_a_fit_whose_intervals_the_noise_hides_says_why():
+    rng = np.random.default_rng(4)
+    rows = np.zeros((3_000, 6))
+    rows[:, 0] = rng.uniform(-0.4, 0.4, 3_000)
+    result = dpci.fit(rows, rows[:, 0] + rng.logistic(size=3_000) > 0, budget=PURE, mechanism="newton", rows="clip")
+    assert result.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
+    text = result.officer_report()
+    assert "No intervals are released. No intervals: too little information at this budget: the noise hides" in text
+
+
 def test_every_point_and_every_item_is_there():
     text = fit(ledger=dpci.Ledger(PURE)).officer_report()
     parts = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert parts == [
-        *("Decide first", "What the budget covers", "Who is protected", "What the budget means", "Assumptions"),
+        *(
+            "Decide first",
+            "The numbers to be approved",
+            "What the budget covers",
+            "Who is protected",
+            "What the budget means",
+            "Assumptions",
+        ),
         "Verified and not verified",
         *("NIST SP 800-226, point by point", "Checklist"),
     ]
@@ -135,7 +182,7 @@ def test_names_and_sources_are_shown_and_never_read_as_marks(tmp_path):
     assert "<" not in outside
     assert "](" not in outside
     widths = {len(row) for row in rows_of(text)}
-    assert widths <= {2, 3}
+    assert widths <= {2, 3, 8}
     (row,) = [row for row in rows_of(text) if "column a" in row[0]]
     assert row[1].strip() == "`0 to 1`"
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpci
 from dpci.approval.approvable import Approvable
-from dpci.cli.saved import KINDS, read_saved_result
+from dpci.cli.saved import KINDS
 from dpci.per_instance import Report
 from dpci.released.result import Result, name_of
 from support.approved import KINDS as MADE
@@ -53,11 +53,22 @@ def test_no_command_asks_for_the_kind_of_an_object():
 def test_a_file_is_read_as_its_kind(kind, tmp_path):
     result = of_kind(kind)
     (tmp_path / "saved.json").write_text(result.to_json())
-    found = read_saved_result(tmp_path / "saved.json")
+    found = dpci.load(str(tmp_path / "saved.json"))
     assert isinstance(result, type(found))
     assert found.to_json() == result.to_json()
     assert found.digest == result.digest
     assert repr(found).partition(":")[2] == repr(result).partition(":")[2]
+
+
+def test_a_path_in_the_place_of_text_is_told_from_broken_text(tmp_path):
+    (tmp_path / "fit.json").write_text(of_kind(next(iter(MADE))).to_json())
+    for path in (tmp_path / "fit.json", str(tmp_path / "fit.json")):
+        with pytest.raises(
+            dpci.InvalidInput, match=r"must be JSON text, got the path .*\(dpci\.load\(path\) reads it\)"
+        ):
+            dpci.PrivateFit.from_json(path)
+    with pytest.raises(dpci.InvalidInput, match="a model must be a file that can be read"):
+        dpci.load(tmp_path / "none.json")
 
 
 def run(capsys, *arguments, code=0):

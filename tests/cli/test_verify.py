@@ -149,7 +149,12 @@ def test_another_ledger_and_an_entry_of_another_model(model):
         (
             '"F", "M"',
             '"F", "W"',
-            "column 'sex' has the categories ('F', 'M') in the model, ('F', 'W') in the agreed one",
+            "column 'sex' has the categories: F, M in the model, F, W in the agreed one",
+        ),
+        (
+            '"F", "M"',
+            '"M", "F"',
+            "column 'sex' has the same categories in another order: F, M in the model, M, F in the agreed one",
         ),
         ('"age"', '"weight"', "column 'age' is only in the model"),
         ('positive = "yes"', 'positive = "YES"', "the target is"),

@@ -55,7 +55,7 @@ def test_a_keyword_of_another_library_is_refused_with_ours():
         for keyword, advice in KEYWORDS.items():
             wanted = f"{name}() got an unexpected keyword argument '{keyword}': {advice}"
             with pytest.raises(TypeError, match=re.escape(wanted)):
-                call(**{keyword: 1})
+                call(**{keyword: None})
         with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'nonsense'$"):
             call(nonsense=1)
     with pytest.raises(TypeError, match=r"missing .* 'budget': pass budget=dpci.PureDP"):
@@ -96,6 +96,14 @@ def test_copies_and_pickles_are_not_in_the_way(result):
     intervals = pickle.loads(pickle.dumps(result.conf_int()))
     np.testing.assert_array_equal(intervals.estimate, result.params)
     assert not hasattr(result, "__array_interface__")
+
+
+@pytest.mark.parametrize("kind", ["result", "linear"])
+def test_the_default_frame_is_that_of_the_summary(kind, request):
+    made = request.getfixturevalue(kind)
+    frame = made.summary_frame(level=0.9)
+    pd.testing.assert_frame_equal(frame, made.in_units().summary_frame(level=0.9))
+    assert frame["unit"].iloc[0] == "per year"
 
 
 BROOM = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"]
@@ -149,7 +157,7 @@ def test_tables_as_markdown(result):
     assert len(lines) == 4
     assert "sex=M\\_" not in lines[3]
     whole = result.to_markdown()
-    assert whole.startswith("# A model with seeded noise")
+    assert whole.startswith("# Logistic regression of ill (yes against no), with seeded noise")
     assert "NOT PRIVATE" in whole
     assert "Odds ratios" in whole
     assert "Assumptions of the guarantee" not in whole  # a page folds it

@@ -5,6 +5,7 @@ import decimal
 import gzip
 import inspect
 import io
+import re
 import sqlite3
 
 import numpy as np
@@ -181,3 +182,27 @@ def test_prediction_takes_what_the_fit_took():
 def test_the_help_of_a_fit_fits_on_a_screen():
     # The signature takes a line, or with Python 3.13 one for each keyword.
     assert len(inspect.getdoc(dpci.fit).splitlines()) <= 64
+
+
+def test_messages_say_what_to_type(tmp_path):
+    keywords = {"epsilon": 1.0}, {"rho": 0.5}, {"epsilon": 1.0, "delta": 1e-6}
+    for given, typed in zip(keywords, ("PureDP(1.0)", "ZCDP(0.5)", "ApproxDP(1.0, 1e-06)"), strict=True):
+        with pytest.raises(TypeError, match=re.escape(f": pass budget=dpci.{typed}") + "$"):
+            dpci.fit(FRAME, **given)
+    with pytest.raises(TypeError, match=r"pass budget=dpci\.PureDP\(epsilon=\.\.\.\)"):
+        dpci.fit(FRAME, epsilon="1")
+    column = dpci.schema.CategoricalColumn(name="sex", categories=("F", "M"))
+    with pytest.raises(dpci.InvalidInput, match=r"in row 1 \(.*give the column other= or unknown="):
+        column.encode(["F", "Z"])
+    (tmp_path / "latin.csv").write_bytes("âge\n1\n".encode("cp1252"))
+    with pytest.raises(dpci.InvalidInput, match="must be CSV text in UTF-8, got other bytes near its start"):
+        dpci.read(tmp_path / "latin.csv")
+
+
+def test_a_refused_budget_is_that_of_the_caller():
+    columns = (dpci.schema.UnlistedColumn(name="sex"), dpci.schema.UnboundedColumn(name="age"))
+    target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
+    schema = dpci.schema.PartialSchema(columns=columns, target=target)
+    table = {"sex": ["F", "M"] * 500, "age": [1.0, 2.0] * 500, "ill": ["no", "yes"] * 500}
+    with pytest.raises(dpci.InvalidInput, match=r"UnlistedColumn, .*got rho=0\.5 \(zCDP\)"):
+        dpci.fit(table, schema=schema, budget=dpci.ZCDP(0.5))

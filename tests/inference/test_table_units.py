@@ -86,6 +86,28 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
             NumericColumn(name="age", lower=0, upper=1, **wrong)
 
 
+def test_a_contrast_names_its_unit():
+    """Ten times a coefficient per 10 years is for 100 years, and the row says it."""
+    columns = tuple(
+        dataclasses.replace(column, per=10.0) if column.name == "age" else column for column in SCHEMA.columns
+    )
+    decades = dpci.fit(TABLE, schema=dataclasses.replace(SCHEMA, columns=columns), **KEYWORDS)
+    found, sex = decades.in_units(), decades.names[1]
+    each, other = decades.odds_ratios(contrast={"age": 10}), decades.odds_ratios(contrast=[{"age": 1, sex: -1}, "age"])
+    assert each.per == ("per 100 year",)
+    assert each.estimate == pytest.approx(np.exp(10 * found.params[0]))
+    assert other.per == ("combination", "per 10 year")
+    assert found.conf_int(contrast={"age": -0.5}).per == ("per -5 year",)
+    assert found.conf_int(contrast={sex: 2}).per == ("combination",)
+    at = {"age": 40, "sex": "F", "dose": 1}
+    at = {name: at[name] for name in (column.name for column in columns)}
+    effects = decades.marginal_effects(at)
+    plain = dpci.fit(TABLE, schema=SCHEMA, **KEYWORDS).marginal_effects(at)
+    assert effects.per[:2] == ("per 10 year", "against F")
+    assert plain.per[0] == "per year"
+    assert (effects.estimate / plain.estimate)[:2] == pytest.approx([10, 1])
+
+
 def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
     bare = dpci.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **KEYWORDS))
     units = bare.in_units()
@@ -139,8 +161,7 @@ def test_intervals_name_the_unit_of_each_row(result):
     shown = repr(result.odds_ratios()).splitlines()
     assert shown[1].split()[:2] == ["name", "unit"]
     assert all(unit in line for unit, line in zip(units.units, shown[3:], strict=False))
-    # A combination has no unit of its own.
-    assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("", units.units[0])
+    assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("per 10 year", "per year")
     assert result.conf_int().per == ("",) * len(result.names)
 
 

@@ -136,7 +136,7 @@ def test_the_full_summary_has_the_rest(ridge, newton):
 def test_what_must_not_be_overlooked_stays():
     X, y = make_rows()
     bare = dpci.fit(X, y, **assembled(**SETTINGS, moments="none", classes=(0, 1))).summary()
-    assert "caution  No intervals: the whole budget was spent on the coefficients" in bare
+    assert "\nNo intervals: the whole budget was spent on the coefficients" in bare
     assert "scaled" not in bare
     inferred = dpci.fit(X, y, **SETTINGS).summary()
     assert "classes inferred from y: not private" in " ".join(inferred.split())
@@ -153,6 +153,75 @@ def test_what_must_not_be_overlooked_stays():
     hidden = dpci.fit(X, y, **SETTINGS, classes=(0, 1)).summary(target="unregularised")
     assert "caution" in hidden
     assert "No estimate of" in hidden
+
+
+def test_the_noise_is_said_as_the_length_of_intervals():
+    """Against the intervals of maximum likelihood, which noise of twice the length makes visible."""
+    rng = np.random.default_rng(7)
+    n, k = 8_000, 11
+    X = rng.uniform(-1.0, 1.0, (n, k)) / np.sqrt(k)
+    y = X @ np.r_[2.0, -1.0, 0.5, np.zeros(k - 3)] + rng.logistic(size=n) > 0.0
+    fit = dpci.fit(X, y, budget=dpci.PureDP(1.0), mechanism="newton", rows="clip", seed=2)
+    design, theta = np.column_stack([X, np.ones(n)]), np.zeros(k + 1)
+    for _ in range(20):
+        mean = 1.0 / (1.0 + np.exp(-design @ theta))
+        hessian = (design * (mean * (1.0 - mean))[:, None]).T @ design
+        theta += np.linalg.solve(hessian, design.T @ (y - mean))
+    exact = 2 * 1.959964 * np.sqrt(np.diag(np.linalg.inv(hessian)))
+    known = np.isfinite(fit.conf_int().length)
+    longer = np.exp(np.log(fit.conf_int().length[known] / exact[known]).mean())
+    said = re.search(r"about ([\d.]+) times as long as without\s+privacy\s+noise", fit.summary())
+    assert 1.5 < longer < 4.0
+    assert float(said[1]) == pytest.approx(longer, rel=0.1)
+    assert "The noise in the gradients makes up" not in fit.summary()
+    assert "The noise in the gradients makes up" in fit.summary(full=True)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    """A fit in which no row has a missing age and none is of the last region."""
+    return _sparse(("north", "south", "lost"), dpci.ZCDP(0.5))
+
+
+def _sparse(regions, budget):
+    """Return a fit of two regions to a schema that lists more."""
+    rng = np.random.default_rng(4)
+    age = rng.uniform(20, 80, 6_000)
+    table = {"age": age, "region": rng.choice(["north", "south"], 6_000)}
+    table["ill"] = np.where((age - 50) / 20 + rng.logistic(size=6_000) > 0, "yes", "no")
+    columns = (
+        NumericColumn(name="age", lower=20, upper=80, unit="year", per=10, missing=50),
+        CategoricalColumn(name="region", categories=regions, reference="north"),
+    )
+    schema = Schema(columns=columns, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
+    return dpci.fit(table, schema=schema, budget=budget, mechanism="newton")
+
+
+def test_rows_that_the_noise_hides_have_dashes_everywhere(hidden):
+    full = hidden.summary(full=True)
+    ratios, rest = full.split("95% confidence intervals in the units of the table")
+    for name, unit in (("region=lost", "against north"), ("age=missing", None)):
+        (ratio,) = [line for line in ratios.splitlines() if line.startswith(name)]
+        assert re.split(" {2,}", ratio)[2:] == ["not estimable", "-", "-"]
+        (row,) = [line for line in rest.splitlines() if line.startswith(name)]
+        assert re.split(" {2,}", row)[2:] == ["-"] * 6, unit
+        assert np.isnan(hidden.in_units().params[hidden.names.index(name)])
+    assert "not estimable" in hidden.to_html()
+
+
+def test_a_fit_of_noise_alone_has_no_results():
+    fit = _sparse(("north", "south", *map(str, range(8))), dpci.PureDP(0.3))
+    page, text = fit.to_html(), fit.summary()
+    assert fit.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
+    assert text.index("No intervals: too little information at this budget") < text.index("estimate")
+    for part in ("No results", "This fit has no estimates to publish"):
+        assert part in page
+    matrix = fit.in_units()
+    assert np.isnan(matrix.params).all()
+    for text in (page, fit.summary(), fit.summary(full=True), repr(matrix)):
+        assert not any(f"{number:.4f}" in text for number in fit.params)
+    for part in ("may be shared as it is", "Sentences to publish", "Released parameters"):
+        assert part not in page
 
 
 def sections(page):

@@ -126,13 +126,13 @@ def test_what_a_reader_needs(named):
         "at most 88.1%",  # 88.0797
         "What someone can learn about one record",
         f"dpci {dpci.__version__}",
-        "favours the class",
+        "raises the odds of",
         "Budget, bounds, categories, columns, classes, formula, loss, mechanism, λ, radius and split were",
         named.digest,
         "not recorded without a ledger",
-        "% of the variance of their errors",
+        "% of the variance of the estimates",
         "The intervals account for the noise in the released matrices",
-        "The model was fitted with differential privacy, epsilon=2 (pure DP), for the replacement of one record.",
+        "The model was fitted with differential privacy, epsilon=2 (pure DP). It hides any change of one record, which",
         "log odds ratios of a regularised model (logistic loss, lambda=",
         "95% intervals are for one coefficient at a time.",
     ]
@@ -223,8 +223,8 @@ def test_a_seeded_fit_says_so_first():
     page = Page(fit().to_html())
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
-    assert "A model with differential privacy" not in page.text
-    assert page.text.count("A model with seeded noise: logistic regression") == 2
+    assert "with differential privacy" not in page.text
+    assert page.text.count("Logistic regression, positive class 1, with seeded noise") == 2
     assert ("role", "alert") in page.attributes
 
 
@@ -303,6 +303,23 @@ def test_the_axis_has_round_numbers_around_all(bounds):
     assert ticks[-1] >= max(0.0, bounds[1])
     assert 0.0 in ticks
     assert 2 <= len(ticks) <= 12
+
+
+@pytest.mark.parametrize("bounds", [(0.98, 1.04), (0.5, 1.2), (0.2, 5.0), (1.5, 8e3), (1e-200, 1e300), (0.0, np.inf)])
+def test_the_axis_of_ratios_is_logarithmic_around_one(bounds):
+    lower, upper = np.array([bounds[0]]), np.array([bounds[1]])
+    figure = forest_figure(Forest(("x",), np.array([1.0]), lower, upper, 0.95, "odds ratio", are_ratios=True))
+    labels = [float(label) for label in re.findall(r"<text[^>]*>([^<]*)</text>", figure)]
+    assert 1.0 in labels
+    assert 2 <= len(labels) <= 13
+    if bounds != (0.0, np.inf):  # which is drawn at the end of the range of floats
+        place = np.interp(np.log(bounds), np.log(labels), np.arange(len(labels)))
+        assert 0 <= place[0] < place[1] <= len(labels) - 1
+    assert "does not contain 1" in figure
+    # Equal factors are equally far apart.
+    at = [float(x) for x in re.findall(r"<text[^>]*x=\"([\d.]+)%", figure)]
+    slopes = np.diff(at) / np.diff(np.log(labels))
+    np.testing.assert_allclose(slopes, slopes[0], rtol=1e-2)
 
 
 def test_files_and_bad_arguments(tmp_path):

@@ -48,13 +48,14 @@ def test_a_page_says_where_the_coefficients_of_a_product_hold():
     assert drawn.estimate[sex] == pytest.approx(units[sex] + middle * units[product])
     page = result.to_html()
     assert "<small>against F, at age 0</small>" in page
-    assert "its coefficient is for the middle of the range of the other column" in page
+    assert "M, against F, at age 0" in page
     assert "Do not quote such a row alone." in page
     assert "age + C(sex, ref=&quot;F&quot;)" in page
     plain = fitted().to_html()
     for text in ("middle of the range", "Do not quote such a row alone", ">formula<"):
         assert text not in plain
-    assert '<div class="what">log odds</div>' in plain
+    assert '<div class="what">odds ratio</div>' in plain
+    assert "the interval does not contain 1" in plain
 
 
 def test_a_view_decides_what_is_shown():
@@ -86,7 +87,7 @@ def test_a_plot_leaves_out_what_is_not_given():
     given = [reason is None for reason in hidden.in_units(target="unregularised").conf_int().refusals]
     assert 0 < sum(given) < len(given)
     frame = hidden.summary_frame(target="unregularised")
-    assert frame.lower.notna().tolist() == [r is None for r in hidden.conf_int(target="unregularised").refusals]
+    assert frame.lower.notna().tolist() == given
     rows = hidden.plot(target="unregularised").get_yticklabels()
     drawn = Numbers(record_of(hidden), View(target="unregularised")).drawn
     assert [row.get_text() for row in rows] == [

@@ -43,7 +43,7 @@ class Left:
     # Downloads, or reads files of the user's machine; their readers are fuzzed through the command line.
     FUNCTIONS = frozenset({
         "load_adult", "load_bank", "load_credit_default", "load_kddcup99", "load_table",
-        "load_layout", "read", "simulate_kddcup99",
+        "load", "load_layout", "read", "simulate_kddcup99",
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({

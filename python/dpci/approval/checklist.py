@@ -48,7 +48,11 @@ def nist_points(found: Statement, paid: Words) -> Section:
             "; ".join(found.from_data) or "the file records none",
             "were there others?" if found.from_data else "were there any?",
         ),
-        ("utility", found.intervals or "No intervals are released.", "is the precision good enough to publish?"),
+        (
+            "utility",
+            " ".join([found.intervals or "No intervals are released.", *found.cautions]),
+            "is the precision good enough to publish?",
+        ),
         ("statistical bias", bias, f"{publish}check the sample's own bias"),
     ]
     topics = (

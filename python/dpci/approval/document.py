@@ -98,7 +98,7 @@ def approval_document(
     first = Section("first", "Decide first", [Bullets(list(_decide(found, checked, " and ".join(missing))))])
     parts: list[Part] = [*_head(found), first]
     if found.private:
-        parts += [_covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
+        parts += [*_released(found), _covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
     parts.append(_verified(found, checked))
     parts += [nist_points(found, paid), checklist(found, account)] if found.private else decision()
     title = "Report for the approval of a release" if found.private else "A result that must not be released"
@@ -206,6 +206,12 @@ def _delta(found: Statement) -> Iterator[Words]:
                 f"on average. Delta is usually far below 1/n, here {1 / number:.2g}."
             ),
         )
+
+
+def _released(found: Statement) -> list[Section]:
+    """Return the numbers that are to be approved, and what a reader of them must not overlook."""
+    parts = [*map(Paragraph, found.cautions), *found.shown]
+    return [Section("released", "The numbers to be approved", parts)] if parts else []
 
 
 def _covered(found: Statement) -> Section:
@@ -338,7 +344,7 @@ def _assumptions(found: Statement, paid: Words) -> Section:
             "cannot be shown by a file: ask for the source of each (below)",
         ),
         (
-            "the run would have succeeded on any possible table, or else its success reveals something",
+            "the run succeeds on any table: if a missing value would stop it, its success tells that there is none",
             absent,
         ),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),

@@ -8,6 +8,7 @@ from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement
+from dpci.base.tables import printable
 from dpci.data.arrays import OnViolation
 from dpci.inference.methods import FitInference
 from dpci.losses import SEVERAL, describe
@@ -16,7 +17,16 @@ from dpci.released.model import record_of
 from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
-from dpci.report.summary import ordinary_coefficients
+from dpci.report.summary import (
+    Numbers,
+    View,
+    answer_table,
+    bare_table,
+    no_intervals,
+    ordinary_coefficients,
+    outcome_words,
+    refusal_notes,
+)
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Strong, Words, names
@@ -59,6 +69,7 @@ def approval_of_fit(result: FitInference) -> Statement:
 
 def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Statement:
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
+    numbers = None if refusal is not None else Numbers(record, View())
     several = record.loss["name"] == SEVERAL
     chose_classes = not record.classes_inferred and (record.classes is not None or several)
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
@@ -71,6 +82,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         kind="a fit",
         contents=(
             ("model", f"{describe(record.loss)} loss, {made_by}, {n_parameters}"),
+            *([] if several else [("outcome", outcome_words(record))]),
             ("parameters", names(record.names)),
         ),
         made_by=made_by,
@@ -99,7 +111,9 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             "Predictions for confidential records are as confidential as those records.",
         ),
         target=_target(record),
-        intervals=None if refusal is not None else _intervals(record),
+        intervals=None if numbers is None else intervals_words({"": numbers}),
+        cautions=tuple(refusal_notes(numbers)) if numbers is not None else _without(refusal),
+        shown=(bare_table(record, View(), full=False) if numbers is None else answer_table(numbers),),
         moved=(
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
             *what_moves(record.table, record.on_violation, ridge=record.l2_strength > 0.0),
@@ -242,12 +256,29 @@ def count_proofs(persons: Persons | None, weights: Weights | None) -> Iterator[s
         yield "docs/weights.md (Appendix: proofs)"
 
 
-def _intervals(record: FitRecord) -> str:
+def _without(refusal: str | None) -> tuple[str, ...]:
+    """Return why a fit has no intervals at all."""
+    return () if refusal is None else (no_intervals(refusal),)
+
+
+def intervals_words(found: Mapping[str, Numbers]) -> str:
+    """Return which parameters have an interval, and what it accounts for, of models with the names of their strata."""
+    record = next(iter(found.values())).record
     if record.projection == NOISE_AWARE:
         counted = "sampling, the noise in the parameters and the noise in the matrices"
     else:
         counted = "sampling and the noise in the parameters, but not the noise in the matrices"
-    return f"Every parameter has an interval, which accounts for {counted}."
+    refused = [
+        printable(name + f" of {stratum}" * bool(stratum))
+        for stratum, numbers in found.items()
+        for name, reason in zip(numbers.names, numbers.refusals, strict=True)
+        if reason is not None
+    ]
+    if not refused:
+        return f"Every parameter has an interval, which accounts for {counted}."
+    total = sum(len(numbers.names) for numbers in found.values())
+    given = f"{total - len(refused)} of {total} parameters have an interval; none for {', '.join(refused)}"
+    return f"{given}. The intervals account for {counted}."
 
 
 def _sealed(record: FitRecord) -> str:

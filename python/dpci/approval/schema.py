@@ -156,6 +156,10 @@ def _difference_of_columns(known: Schema, given: Schema) -> str | None:
         if (fields := _fields(ours[name])) != (others := _fields(theirs[name])):
             part = next(part for part in fields | others if fields.get(part) != others.get(part))
             own, other = fields.get(part), others.get(part)
+            if isinstance(own, tuple) and isinstance(other, tuple):
+                lists = f"{', '.join(own)} in the model, {', '.join(other)} in the agreed one"
+                same = "the same categories in another order" if sorted(own) == sorted(other) else "the categories"
+                return f"column {name!r} has {same}: {lists}"
             return f"column {name!r} has {_PARTS.get(part, part)} {own!r} in the model, {other!r} in the agreed one"
     return None
 

@@ -17,7 +17,7 @@ from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
-from dpci.shown.document import Words, joined, names
+from dpci.shown.document import Part, Words, joined, names
 from dpci.unit import Persons, Weights
 
 RIDGE = "regularisation (λ)"
@@ -72,7 +72,11 @@ class Statement:
     target: str | None = None
     """Target of the estimates; None where there are none."""
     intervals: str | None = None
-    """Errors that the intervals count; None where there are none."""
+    """How many parameters have an interval, and what the intervals count; None where there are none."""
+    cautions: tuple[str, ...] = ()
+    """Sentences that a reader of the numbers must not overlook, such as why parameters have no estimate."""
+    shown: tuple[Part, ...] = ()
+    """The released numbers, as the summary shows them."""
     moved: tuple[str, ...] = ()
     """Causes of shifts in the estimates, besides noise."""
     found: "Words | None" = None

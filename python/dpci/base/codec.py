@@ -12,6 +12,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from os import PathLike
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -120,6 +121,10 @@ def _parsed(text: str | bytes, *, what: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_fields_once)
     except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(text, PathLike) or (isinstance(text, str) and text.rstrip().endswith((".json", ".JSON"))):
+            raise InvalidInput(
+                f"{what} must be JSON text, got the path {str(text)!r} (dpci.load(path) reads it)"
+            ) from None
         raise InvalidInput(f"{what} must be JSON, got {error}") from error
 
 

@@ -41,6 +41,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 }
 """Advice for keywords of ``conf_int``."""
 
+_NONE: Final[Mapping[str, object]] = {}
 _READS = "it would read the data again, which no budget pays for (docs/features.md)"
 _UNITS = "use params, or in_units().params in the units of the table"
 
@@ -62,7 +63,7 @@ NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("summary2",), "use summary(full=True)"),
     **dict.fromkeys(("as_latex", "as_text", "as_html", "to_text"), "use to_latex(), to_markdown() or summary()"),
     **dict.fromkeys(("save", "dump", "to_pickle"), "use to_json(path)"),
-    **dict.fromkeys(("load", "read_json"), "use from_json(text)"),
+    **dict.fromkeys(("load", "read_json"), "use dpci.load(path)"),
     **dict.fromkeys(("to_frame", "to_dataframe", "to_pandas", "params_table"), "use tidy() or summary_frame()"),
     **dict.fromkeys(("as_gt", "gt"), "use great_tables.GT(result.tidy())"),
     **dict.fromkeys(("epsilon", "delta", "rho"), "use spent, the budget"),
@@ -76,6 +77,22 @@ def instead(name: str, advice: Mapping[str, str]) -> str:
     return f": {advice[name]}" if name in advice else ""
 
 
-def unexpected(function: str, name: str, advice: Mapping[str, str] = KEYWORDS) -> TypeError:
-    """Return the error of a keyword that a function does not have, in Python's own words and with advice."""
-    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{instead(name, advice)}")
+def unexpected(
+    function: str, name: str, advice: Mapping[str, str] = KEYWORDS, given: Mapping[str, object] = _NONE
+) -> TypeError:
+    """Return the error of a keyword that a function does not have, in Python's own words and with advice.
+
+    ``given``: the keywords with their values, of which the advice may make the budget that was meant.
+    """
+    budget = _budget_of(given) if advice.get(name) == BUDGET else None
+    said = instead(name, advice) if budget is None else f": pass budget={budget}"
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{said}")
+
+
+def _budget_of(given: Mapping[str, object]) -> str | None:
+    """Return the budget that keywords mean, as it is typed; None without numbers."""
+    numbers = {name: value for name, value in given.items() if isinstance(value, int | float) and value is not True}
+    epsilon, delta = numbers.get("epsilon", numbers.get("eps")), numbers.get("delta")
+    if epsilon is not None:
+        return f"dpci.PureDP({epsilon!r})" if not delta else f"dpci.ApproxDP({epsilon!r}, {delta!r})"
+    return f"dpci.ZCDP({numbers['rho']!r})" if "rho" in numbers else None

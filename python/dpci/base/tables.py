@@ -68,8 +68,8 @@ def number_format(sizes: ArrayLike, values: ArrayLike, *, digits: int = 4) -> st
 
 
 def estimates_as_text(values: NDArray[np.float64]) -> list[str]:
-    """Return estimates without errors as text, each with digits of its own."""
-    return [f"{value:{number_format(abs(value), value)}}" for value in values]
+    """Return estimates without errors as text, each with digits of its own; dashes for NaN."""
+    return [f"{value:{number_format(abs(value), value)}}" if np.isfinite(value) else "-" for value in values]
 
 
 def row_of_text(

@@ -201,7 +201,7 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
         def called(*args: _Taken.args, **keywords: _Taken.kwargs) -> _Value:
             for name in keywords:
                 if name not in known:
-                    raise unexpected(function.__name__, name, advice)
+                    raise unexpected(function.__name__, name, advice, keywords)
             if "budget" in known and "budget" not in keywords:
                 raise TypeError(f"{function.__name__}() missing required keyword-only argument 'budget': {BUDGET}")
             return function(*args, **keywords)

@@ -116,7 +116,7 @@ class TableRows:
                 except InvalidInput as error:
                     if start == 0 and len(self.files) == 1:
                         raise
-                    raise InvalidInput(f"{error} (rows are counted from row {start} of {file})") from error
+                    raise InvalidInput(f"{error} (row 0 here is row {start} of {file})") from error
                 yield table, rows
                 start += len(next(iter(table.values())))
 

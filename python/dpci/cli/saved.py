@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,8 +39,33 @@ KINDS: Final[dict[str, type[Result[Any]]]] = {
 _MOST: Final = 2**30
 
 
-def read_saved_result(path: Path) -> Result[Any]:
-    """Return what a file holds; whatever names no other kind is read as a fit."""
+def load(path: "str | PathLike[str]") -> Result[Any]:
+    """Load a saved result of any kind: what ``to_json(path)`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file. One that names no other kind is read as a fit.
+
+    Returns
+    -------
+    Result
+        A result of the kind that was saved, such as :class:`dpci.PrivateFit`.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, is no saved result, or contradicts itself.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.load("none.json")
+    Traceback (most recent call last):
+    ...
+    dpci.errors.InvalidInput: a model must be a file that can be read, got 'none.json': No such file or directory
+    """
+    path = Path(path)
     try:
         # A device has no end.
         with open_at_once(path) as file:
@@ -58,14 +84,14 @@ def read_saved_result(path: Path) -> Result[Any]:
 
 def read_whole(path: Path) -> Shown:
     """Return what is shown of a file: of a moment matrix, the regression of its target on all columns."""
-    found = shown_of(read_saved_result(path))
+    found = shown_of(load(path))
     with _named(path):
         return found.whole()
 
 
 def read_model(path: Path) -> Shown:
     """Return the model of a file, which predicts: of a tuning, that which was fitted with the choice."""
-    found = shown_of(read_saved_result(path))
+    found = shown_of(load(path))
     with _named(path):
         return found.model()
 

@@ -13,7 +13,7 @@ from dpci.data.parts import DescribedParts
 from dpci.described.counts import CellCounts, count_rows
 from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
-from dpci.released.bounds import GapSpecs, ReleasedBounds, first_part, gap_specs, rest_after, source_of
+from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_part, gap_specs, rest_after, source_of
 from dpci.released.counts import Counting, ReleasedCounts
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -190,9 +190,10 @@ def stage_within(
         For lists without (ε, δ), persons without ``max_rows``, and a share of the
         budget that cannot find bounds among so many records.
     """
+    lists = bool(schema.unlisted)
+    check_lists(budget, lists=lists)
 
     def within(share: float) -> BoundsStage:
-        lists = bool(schema.unlisted)
         own = first_part(budget, share, lists=lists, joint=joint)
         try:
             specs = _specs(schema, own, n_records, unit=unit, neighbors=neighbors)

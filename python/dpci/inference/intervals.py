@@ -26,6 +26,8 @@ from dpci.released.calibration import last_step
 from dpci.released.newton import Newton
 from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.rows import core_blocks, core_rows
+from dpci.schema.columns import NumericColumn
+from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text
@@ -442,12 +444,9 @@ TARGETS: tuple[Target, ...] = ("regularised", "unregularised")
 REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
-    "not_seen": (
-        "the noise hides it, because too few rows tell its column apart from the others, or none do if it is a sum of "
-        "other columns (then leave one of them out)"
-    ),
 }
 """Why a contrast is not given, in words."""
+_NOT_SEEN = "the noise hides it: too few rows tell it apart, or it is nearly a sum of others (then leave one out)"
 
 
 class NewtonObstacles:
@@ -455,10 +454,33 @@ class NewtonObstacles:
 
     def __init__(self, record: FitRecord, newton: Newton) -> None:
         self._last_step = last_step(record, newton)
+        self._table, self._names = record.table, record.columns
 
-    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:  # noqa: ARG002  # as of other steps
-        """Return what stands in the way of each contrast."""
-        return [None if shown else "not_seen" for shown in self._last_step.shows(np.ascontiguousarray(contrasts))]
+    def refusals(self, contrasts: _F64) -> tuple[str | None, ...]:
+        """Return why each contrast is not given, None for each that is."""
+        shown = self._last_step.shows(np.ascontiguousarray(contrasts))
+        return tuple(None if seen else self._reason(row) for seen, row in zip(shown, contrasts, strict=True))
+
+    def _reason(self, contrast: _F64) -> str:
+        """Return what hides a contrast: of one column of a table that which its kind makes likely."""
+        places = np.flatnonzero(contrast)
+        if len(places) != 1 or places[0] >= len(self._names) or self._table is None:
+            return _NOT_SEEN
+        return _hidden(self._table, self._names[places[0]])
+
+
+def _hidden(table: Schema, name: str) -> str:
+    """Return why the noise hides the coefficient of a column of the matrix."""
+    for column in table.columns:
+        if isinstance(column, NumericColumn):
+            if name == f"{column.name}=missing":
+                return "few or no rows have a missing value of this column"
+            if name == column.name:
+                bounds = f"{column.lower:,.6g} to {column.upper:,.6g}"
+                return f"the values fill too little of their bounds ({bounds}), or the column is nearly a sum of others"
+        elif name in column.names:
+            return "too few rows of the category for this budget"
+    return _NOT_SEEN
 
 
 def newton_step(record: FitRecord) -> _core.NewtonStep:
@@ -541,12 +563,16 @@ class Estimates:
     @classmethod
     def off_ridge(cls, law: ErrorLaw, params: _F64, step: _core.NewtonStep) -> "Estimates":
         """Return those of the unregularised parameters, from the law of the regularised ones."""
-        return replace(cls.of_parameters(without_ridge(law, step), step.map @ params), step=step)
+        with np.errstate(over="ignore", invalid="ignore"):  # parameters of saved records may be any numbers
+            moved = step.map @ params
+        return replace(cls.of_parameters(without_ridge(law, step), moved), step=step)
 
     def refusals(self) -> tuple[str | None, ...]:
         """Return why an estimate is not given, None for each that is."""
         if self.step is None:
             return (None,) * len(self.map)
+        if isinstance(self.step, NewtonObstacles):
+            return self.step.refusals(self.map)
         found = self.step.obstacles(np.ascontiguousarray(self.map), self._all_std_errors())
         return tuple(None if obstacle is None else REASONS[obstacle] for obstacle in found)
 
@@ -576,7 +602,8 @@ class Estimates:
         return numbers if self.step is None else np.where(self.given(), numbers, np.nan)
 
     def _all_values(self) -> _F64:
-        return np.asarray(self.map @ self.params + self.shift)
+        with np.errstate(over="ignore", invalid="ignore"):  # parameters of saved records may be any numbers
+            return np.asarray(self.map @ self.params + self.shift)
 
     def _all_std_errors(self) -> _F64:
         variance, _ = self.law.components(self.map)

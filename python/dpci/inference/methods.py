@@ -85,12 +85,15 @@ class Inference(FitFacts, Estimated):
         ------
         InvalidInput
             For a fit without a schema, and for ``target="unregularised"`` of a fit without intervals. The regularised
-            estimates of such a fit are given, and :attr:`TableUnits.interval_refusal` says why there is no more.
+            estimates of such a fit are given, NaN where the noise hides them, and :attr:`TableUnits.interval_refusal`
+            says why there is no more.
         """
         matrix, shift, names, units = unit_map(self._release)
         reason = self.interval_refusal
         if reason is not None and check_choice("target", target, TARGETS) == "regularised":
-            bare = Bare(self.params, reason).mapped(matrix, shift)
+            # Newton steps that the noise hides have no estimates.
+            params = self.params if self._release.newton is None else np.full(len(self.params), np.nan)
+            bare = Bare(params, reason).mapped(matrix, shift)
             return TableUnits(bare, names, units, joint_method="by_rows", private=self.private, interval_refusal=reason)
         joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
         estimates = self._estimates(target).mapped(matrix, shift)
@@ -111,7 +114,8 @@ class Inference(FitFacts, Estimated):
         level, simultaneous, target
             See :meth:`conf_int`.
         contrast : array-like of shape (k,) or (m, k), or names, optional
-            Linear combinations of the coefficients, as in :meth:`conf_int`: ``{"age": 10}`` is for ten years. None:
+            Linear combinations of the coefficients, as in :meth:`conf_int`: ``{"age": 10}`` is ten times that of age,
+            which is for ten years, or for 100 years if the schema has ``per=10``; the unit of the row says it. None:
             each coefficient but the intercept.
 
         Raises
@@ -170,9 +174,9 @@ class Inference(FitFacts, Estimated):
 
         For the logistic losses and the squared loss.
 
-        For a number this is the derivative per unit of the table, with its powers, splines and products. For a category
-        it is the difference from the reference (from the first category, if the schema names no reference). Intervals
-        are by the delta method.
+        For a number this is the derivative, with its powers, splines and products, times ``per`` of the schema: per
+        unit of the table, or per so many. For a category it is the difference from the reference (from the first
+        category, if the schema names no reference). Intervals are by the delta method.
 
         Parameters
         ----------
@@ -188,8 +192,8 @@ class Inference(FitFacts, Estimated):
             For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
             that are missing or beyond their bounds.
         """
-        names, effects = marginal_effects(self._release, self._estimates(target), at)
-        return effects.conf_int(names, level=level, simultaneous=simultaneous)
+        names, units, effects = marginal_effects(self._release, self._estimates(target), at)
+        return replace(effects.conf_int(names, level=level, simultaneous=simultaneous), per=units)
 
     def shrinkage(self) -> NDArray[np.float64]:
         """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
@@ -268,9 +272,9 @@ class Inference(FitFacts, Estimated):
             Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
-            or a list of these. With a schema they are of the scaled columns: ``in_units().conf_int(contrast={"age":
-            10})`` is for ten years. Labels of a frame or a Series, if they are strings, say which parameters its
-            numbers are for. None: each parameter.
+            or a list of these. With a schema they are of the scaled columns; those of ``in_units().conf_int`` are of
+            coefficients in the units of the table. Labels of a frame or a Series, if they are strings, say which
+            parameters its numbers are for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the largest absolute z under
@@ -374,7 +378,7 @@ class Inference(FitFacts, Estimated):
     def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
 
-        With a schema they are of the scaled columns; ``in_units().summary_frame()`` is in the units of the table.
+        With a schema they are in the units of the table, which the first column names, as in the summary.
 
         ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
 
@@ -385,6 +389,8 @@ class Inference(FitFacts, Estimated):
         DpciError
             If pandas is not installed.
         """
+        if self.schema is not None:
+            return self.in_units(target=target).summary_frame(level=level)
         return frame_of(self.names, self._estimates(target), level)
 
     def _estimates(self, target: Target = "regularised") -> Estimates:

@@ -27,15 +27,12 @@ TRUSTED_NOISE = 0.5
 
 _ENDLESS = "the classes may be separable, or one of them may be too rare"
 _MORE = "use a greater budget, more records or fewer columns; no budget shows a column that is a sum of others"
+_TOO_LITTLE = "too little information for intervals at this budget: the noise hides"
 _UNFINISHED = {
     "hidden": (
-        "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} ("
-        + _MORE
-        + ")"
+        _TOO_LITTLE + " the Hessian, whose mean eigenvalue is {:.3g} where the noise reaches {:.3g} (" + _MORE + ")"
     ),
-    "half_hidden": (
-        "a Hessian of which the noise hides fewer than half of the directions, got {:.0f} of {:.0f} (" + _MORE + ")"
-    ),
+    "half_hidden": (_TOO_LITTLE + " {:.0f} of {:.0f} directions (" + _MORE + ")"),
     "separated": (
         "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
         "{:.3g} over the rows (" + _ENDLESS + ")"
@@ -91,7 +88,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     if found is None:
         return None
     name, numbers = found
-    return "intervals require " + _UNFINISHED[name].format(*numbers)
+    text = _UNFINISHED[name].format(*numbers)
+    return text if text.startswith(_TOO_LITTLE) else f"intervals require {text}"
 
 
 def _shows_slack(

@@ -72,11 +72,7 @@ def gap_specs(
     take all of δ, and where there are bounds as well, a quarter of ε.
     """
     terms = core_terms(n_samples, neighbors, unit)
-    if n_unlisted and not isinstance(budget, ApproxDP):
-        raise InvalidInput(
-            "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
-            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
-        )
+    check_lists(budget, lists=bool(n_unlisted))
     of_beyond, of_counts, budget = counting.split(budget)
     of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
@@ -90,6 +86,15 @@ def gap_specs(
     if of_counts is not None:
         counts = _core.CountsSpec(terms, n_columns=len(ranges) + n_unlisted, budget=core_budget(of_counts))
     return GapSpecs(bounds, levels, beyond, counts)
+
+
+def check_lists(budget: Budget, *, lists: bool) -> None:
+    """Refuse a budget without δ for lists of categories."""
+    if lists and not isinstance(budget, ApproxDP):
+        raise InvalidInput(
+            "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
+            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
+        )
 
 
 def _parts(budget: Budget, *, lists: bool) -> tuple[Budget, Budget]:

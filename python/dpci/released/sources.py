@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dpci.losses import SEVERAL
+from dpci.released.bounds import RELEASED
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
@@ -89,21 +90,32 @@ def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[P
         yield PublicValue("total of weights", f"{weights.total:g}", "")
 
 
-def table_values(table: Schema) -> Iterator[PublicValue]:
-    """Yield the formula, the bounds and the lists of a schema with their sources."""
+def table_values(table: Schema, *, digits: int = 6) -> Iterator[PublicValue]:
+    """Yield the formula, the bounds and the lists of a schema with their sources.
+
+    ``digits``: those of bounds that were released, whose further digits say nothing to a reader.
+    """
     if table.terms:
         text = formula_text(table.target.column, table.terms, intercept=table.intercept)
         yield PublicValue("formula", text, "")
     if isinstance(target := table.target, NumericTarget):
-        yield interval_value(f"target {target.column}", target.lower, target.upper, target.source)
+        yield _bounds_value(f"target {target.column}", target, digits)
     for column in table.columns:
         if isinstance(column, CategoricalColumn):
             yield PublicValue(f"column {column.name}", ", ".join(column.categories), column.source)
         else:
-            found = interval_value(f"column {column.name}", column.lower, column.upper, column.source)
+            found = _bounds_value(f"column {column.name}", column, digits)
             by = f" days since {column.since}" if column.since else ""
             by += "" if column.transform == "none" else f" (transform {column.transform})"
             yield found._replace(value=found.value + by)
+
+
+def _bounds_value(name: str, part: NumericColumn | NumericTarget, digits: int) -> PublicValue:
+    found = interval_value(name, part.lower, part.upper, part.source)
+    if not part.source.startswith(RELEASED):
+        return found
+    lower, upper = (float(f"{bound:.{digits}g}") for bound in (part.lower, part.upper))
+    return found._replace(value=f"{lower:.15g} to {upper:.15g}")
 
 
 def exceptions(table: Schema) -> list[tuple[list[str], str]]:

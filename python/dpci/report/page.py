@@ -8,6 +8,7 @@ from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import exceptions, table_values
+from dpci.report.facts import fact_lines
 from dpci.report.meaning import attacker_section
 from dpci.report.summary import (
     Numbers,
@@ -15,17 +16,19 @@ from dpci.report.summary import (
     answer_facts,
     answer_table,
     bare_table,
+    drawn_ratios,
     estimates_table,
-    fact_lines,
     interval_note,
     interval_notes,
     model_words,
     noise_note,
+    noise_shares,
     numbers_of,
     ratio_table,
     ratios_of,
     ridge_note,
     target_note,
+    without_results,
 )
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -37,11 +40,13 @@ _SHRUNKEN = (
     "evidence of an adjusted effect. Compare coefficients only with those of models with the same lambda."
 )
 
+_NOISE = "The released numbers are mostly noise. They are in the file, and no estimates: do not quote them."
+_NOT_SHARED = "This fit has no estimates to publish."
 _CHANGES = {
-    ("replace_one", "record"): "the replacement of one record",
-    ("replace_one", "person"): "the replacement of one person with all rows",
-    ("add_remove", "record"): "the addition or removal of one record",
-    ("add_remove", "person"): "the addition or removal of one person with all rows",
+    ("replace_one", "record"): "one record, which is replaced",
+    ("replace_one", "person"): "one person, who is replaced with all rows",
+    ("add_remove", "record"): "one record, which is added or removed",
+    ("add_remove", "person"): "one person, who is added or removed with all rows",
 }
 
 
@@ -66,8 +71,8 @@ def page_of(
         provenance(record, digest or record.digest),
     ]
     if title is None:
-        kind = "A model with differential privacy" if record.private else "A model with seeded noise"
-        title = f"{kind}: {model_words(record)}"
+        words, how = model_words(record), "differential privacy" if record.private else "seeded noise"
+        title = f"{words[0].upper()}{words[1:]}, with {how}"
     return Document(title=title, parts=parts, banner=BANNER[record.private], version=record.version)
 
 
@@ -86,12 +91,14 @@ def _lead(record: FitRecord) -> str:
             "The class labels are not protected, because they were inferred from the data. Share this page only "
             "if the labels were public before the fit. Every other number on it is released or public."
         )
-    return estimated + SHARED
+    return estimated + (_NOT_SHARED if without_results(record) else SHARED)
 
 
 def _bare(record: FitRecord, view: View) -> list[Section]:
     note = Paragraph(interval_note(record) or "", "note")
-    return [Section("numbers", "Parameters", [replace(bare_table(record, view), caption="Released parameters"), note])]
+    if without_results(record):
+        return [Section("numbers", "No results", [note, Paragraph(_NOISE)])]
+    return [Section("numbers", "Parameters", [note, replace(bare_table(record, view), caption="Released parameters")])]
 
 
 def _answer(numbers: Numbers) -> list[Section]:
@@ -99,15 +106,17 @@ def _answer(numbers: Numbers) -> list[Section]:
     record, schema = numbers.record, numbers.record.table
     facts = Facts(answer_facts(record, numbers.view, numbers), "Target and precision")
     ratios = _ratios(numbers)
+    if ratios:
+        what = ratios_of(numbers)
+        drawn = drawn_ratios(numbers)
+        figure = [] if drawn is None else [replace(forest_of(drawn, f"{what} ratio"), are_ratios=True)]
+        return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *figure, facts])]
     intervals = given_rows(numbers.drawn)
     plot: list[Part] = []
     if len(intervals.names) and schema is not None and numbers.in_units:
         plot.append(Paragraph(drawn_note(schema)))
     if len(intervals.names):
         plot.append(forest_of(intervals, record.loss_facts.scale))
-    if ratios:
-        what = ratios_of(numbers)
-        return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *plot, facts])]
     table = answer_table(numbers) if numbers.ordinary is not None else estimates_table(numbers)
     heading = "Coefficients" if numbers.in_units or numbers.ordinary is not None else "Parameters"
     return [Section("numbers", heading, [table, *plot, facts])]
@@ -126,15 +135,15 @@ def _further(numbers: Numbers) -> list[Section]:
 
 
 def _columns(schema: Schema | None) -> list[Section]:
-    """Return the public bounds of the columns of the table, where a schema states them."""
+    """Return the bounds of the columns of the table, where a schema states them."""
     if schema is None:
         return []
     rows = [
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
-        for value in table_values(schema)
+        for value in table_values(schema, digits=3)
     ]
     header = ["column", "bounds or categories", "source"]
-    table = Table(header, rows, "Public bounds and categories", of_words=True)
+    table = Table(header, rows, "Bounds and categories, with their sources", of_words=True)
     rules = Bullets([f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)])
     return [Section("columns", "Columns of the table", [table, rules], folded=True)]
 
@@ -144,7 +153,8 @@ def _reading(numbers: Numbers) -> list[str]:
     percent = format_percent(view.level)
     sign = "A positive parameter raises the predicted target."
     if (classes := record.shown_classes) is not None:
-        sign = f"A positive parameter favours the class {classes[1]!r}."
+        does = "raises the odds of" if record.loss["name"] in LOG_ODDS else "favours the class"
+        sign = f"A positive coefficient {does} {classes[1]!r}."
     elif record.loss["name"] == SEVERAL:
         sign = "A positive parameter favours the class in its name against the reference class."
     elif record.loss["name"] == "soft_logistic":
@@ -170,7 +180,10 @@ def _reading(numbers: Numbers) -> list[str]:
 def _reading_units(numbers: Numbers) -> list[str]:
     """Return how to read the columns that some tables have."""
     ridge = ridge_note(numbers.record, numbers)
-    unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
+    unit = (
+        "The unit of an estimate, or the category with which it is compared, stands below its name. Scaled: the "
+        "released parameter of the scaled column."
+    )
     log = (
         "Per log: per unit of log(1 + the number), about a factor of 2.7 in the number. Below 0 it is the same with "
         "the other sign."
@@ -191,7 +204,7 @@ def _reading_units(numbers: Numbers) -> list[str]:
 def _magnitudes(numbers: Numbers) -> list[Section]:
     """Return what the intervals assume, and how much of their length is due to noise."""
     record = numbers.record
-    items = interval_notes(record, numbers.covered)
+    items = [*noise_shares(numbers), *interval_notes(record, numbers.covered)]
     if record.projection != NOISE_AWARE and (noise := noise_note(numbers)) is not None:
         items.insert(0, noise)
     return [Section("magnitudes", "How the noise enters the intervals", [Bullets(items)], folded=True)] if items else []
@@ -199,13 +212,13 @@ def _magnitudes(numbers: Numbers) -> list[Section]:
 
 def _quotable(record: FitRecord, view: View) -> list[Section]:
     """Return what belongs beside the numbers wherever they are quoted: guarantee, ridge, purpose of the intervals."""
-    if not record.private:
+    if not record.private or without_results(record):
         return []
     spent, neighbors = record.spent, record.neighbors
     if record.whole is not None:
         spent, neighbors = record.whole.budget, record.whole.neighbors
     change = _CHANGES[neighbors, "record" if record.persons is None else "person"]
-    found = [f"The model was fitted with differential privacy, {spent}, for {change}."]
+    found = [f"The model was fitted with differential privacy, {spent}. It hides any change of {change}."]
     if _is_shrunken(record, view):
         kind = "log odds ratios" if record.loss["name"] in LOG_ODDS else "those"
         found.append(
@@ -216,8 +229,8 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
     if refusal_of(record) is None:
         which = "one coefficient at a time" if view.simultaneous is None else "all coefficients together"
         found.append(
-            f"{format_percent(view.level)} intervals are for {which}. They count sampling error and privacy noise, and "
-            "rest on a large-sample approximation."
+            f"{format_percent(view.level)} intervals are for {which}. They account for sampling error and privacy "
+            "noise, and rest on a large-sample approximation."
         )
     return [Section("quote", "Sentences to publish beside the numbers", [Bullets(found)])]
 
@@ -294,8 +307,8 @@ def _laws(record: FitRecord) -> str:
 
 
 SHARED = (
-    "Every number on this page is released or public. If the assumptions below hold and this release was approved, the "
-    "page may be shared as it is. You may compute anything from it; no further budget is needed."
+    "The numbers on this page are released values and public choices. If the assumptions below hold and this release "
+    "was approved, the page may be shared as it is. Further calculations from it need no budget."
 )
 """The last sentences of the first paragraph of every page of a private result."""
 

@@ -1,7 +1,6 @@
 """Summary of a fit: its numbers in tables, and the facts and notes that a reader needs to judge them."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,8 +9,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci import _core
-from dpci.accounting.costs import describe_seals, step_names
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
@@ -35,16 +32,16 @@ from dpci.inference.intervals import (
     Simultaneous,
     Target,
     estimates_of,
+    given_rows,
     law_of,
     refusal_of,
 )
 from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
-from dpci.released.bounds import ReleasedBounds
-from dpci.released.record import NOISE_AWARE, FitRecord, Record
-from dpci.released.sources import table_values
-from dpci.schema.table import Schema
+from dpci.released.calibration import last_step
+from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.report.facts import fact_lines, released_table
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 
 _F64 = NDArray[np.float64]
@@ -172,9 +169,13 @@ INTERVALS_FIRST = (
     *("std error", "p-value", "ridge", "noise", "scaled"),
 )
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
-_MORE = "summary(full=True) or dpci report --full: ratios, bounds, every step, and the assumptions"
+_MORE = "in summary(full=True) or dpci report --full: ratio intervals, bounds, steps, assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
+_NO_UNIT = "no unit"
+_NORMAL = 1.959964
+_NO_LONGER = 1.05
+NOT_GIVEN = "not estimable"
 _COUNTED = "Intervals of single parameters account for it."
 _PRIVATE_NUMBER = (
     "The intervals do not use the number of records, which is private. They are conservative if that number is "
@@ -200,9 +201,13 @@ def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document
     if not full:
         table = bare_table(record, view, full=False) if numbers is None else answer_table(numbers)
         facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
-        return Document(parts=[table, Facts(facts)], banner=BANNER[record.private])
+        reason = interval_note(record)
+        first = [] if reason is None else [Paragraph(reason)]
+        return Document(parts=[*first, table, Facts(facts)], banner=BANNER[record.private])
     ratios = None if numbers is None else ratio_table(numbers)
+    reason = interval_note(record)
     parts = [
+        *([] if reason is None else [Paragraph(reason)]),
         *([] if ratios is None else [ratios]),
         bare_table(record, view) if numbers is None else estimates_table(numbers),
         *released_table(record.released_bounds, record.table),
@@ -257,19 +262,42 @@ def estimates_table(numbers: Numbers) -> Table:
     if has_ridge(record):
         columns["ridge"] = _ridge_column(numbers)
     if numbers.in_units:
-        shown = number_format(estimates_of(record).std_errors(), record.params, digits=ERROR_DIGITS)
-        columns["scaled"] = _beside(numbers.names, [f"{value:{shown}}" for value in record.params], record)
+        columns["scaled"] = _scaled_column(numbers)
     return numbers.table(columns)
 
 
+def _scaled_column(numbers: Numbers) -> list[str]:
+    """Return the released parameters, of the scaled columns; dashes where the noise hides the row."""
+    record, own = numbers.record, estimates_of(numbers.record)
+    # A regularised parameter is given, whether or not that without a ridge is.
+    hidden = np.array([reason is not None for reason in numbers.refusals]) & (record.newton is not None)
+    errors = own.std_errors()
+    shown = number_format(_finite(errors), _finite(own.values()), digits=ERROR_DIGITS)
+    scaled = [f"{value:{shown}}" if np.isfinite(value) else "-" for value in own.values()]
+    beside = _beside(numbers.names, scaled, record)
+    return ["-" if refused else value for value, refused in zip(beside, hidden, strict=True)]
+
+
+def without_results(record: FitRecord) -> bool:
+    """Return whether released values show that the noise has made the parameters, or that steps have not ended."""
+    return record.newton is not None and refusal_of(record) is not None
+
+
 def bare_table(record: FitRecord, view: View, *, full: bool = True) -> Table:
-    """Return the table of a fit without intervals: estimates alone, in full with the scaled ones beside them."""
+    """Return the table of a fit without intervals: estimates alone, in full with the scaled ones beside them.
+
+    Dashes where the fit has no results, but noise.
+    """
     shown = number_format(np.abs(record.params).max(), record.params)
     scaled = [f"{value:{shown}}" for value in record.params]
+    if without_results(record):
+        scaled = ["-"] * len(scaled)
     columns: dict[str, Sequence[str]] = {"name": record.names, "estimate": scaled}
     if view.in_units(record):
         matrix, shift, names, units = unit_map(record)
         estimates = estimates_as_text(np.asarray(matrix @ record.params + shift))
+        if without_results(record):
+            estimates = ["-"] * len(estimates)
         columns = {"name": names, "unit": units, "estimate": estimates}
         columns |= {"scaled": _beside(names, scaled, record)} if full else {}
     return Table(list(columns), list(zip(*columns.values(), strict=True)))
@@ -330,10 +358,16 @@ def model_words(record: FitRecord) -> str:
     kind = "logistic regression" if record.loss["name"] == "logistic" else f"{record.loss_facts.words} loss"
     if record.table is None:
         return kind + positive_class(record.shown_classes, inferred=record.classes_inferred)
-    outcome = record.table.target.column
-    if (classes := record.shown_classes) is not None:
-        outcome += f", {classes[1]} against {classes[0]}"
-    return f"{kind} of {outcome}"
+    return f"{kind} of {outcome_words(record)}"
+
+
+def outcome_words(record: FitRecord) -> str:
+    """Return the outcome of a model of one predictor."""
+    classes = record.shown_classes
+    if record.table is None:
+        return "a number" if classes is None else positive_class(classes, inferred=False).removeprefix(", ")
+    column = record.table.target.column
+    return column if classes is None else f"{column} ({classes[1]} against {classes[0]})"
 
 
 def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list[tuple[str, str]]:
@@ -342,13 +376,46 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     facts = [("target", f"{target[0].upper()}{target[1:]}")]
     if numbers is not None and numbers.ordinary is not None:
         facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
-    cautions = [interval_note(record), custom_note(record)]
+    cautions = [custom_note(record)]
     if numbers is not None:
         if has_ridge(record):
             facts.append(("ridge", ridge_size(numbers)))
-        facts += [("noise", share) for share in noise_shares(numbers)]
+        facts += [("noise", said) for said in noise_size(numbers)]
         cautions += [*refusal_notes(numbers), _short_intervals(numbers), _levels(record), _curvature(record)]
     return [*facts, *(("caution", said) for said in cautions if said is not None)]
+
+
+def noise_size(numbers: Numbers) -> list[str]:
+    """Return how much the noise lengthens the intervals, where released values show it; otherwise its share."""
+    longer = longer_by(numbers)
+    if longer is None:
+        return [share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)]
+    times = "" if longer < _NO_LONGER else f"{longer:.2g} times "
+    return [f"The intervals are about {times}as long as without privacy noise, on average over the parameters."]
+
+
+def longer_by(numbers: Numbers) -> float | None:
+    """Return how many times as long as without noise intervals are, the geometric mean over the rows of the table.
+
+    The variance without noise is that of maximum likelihood: the inverse of the released Hessian, over the number of
+    records. None where this is not known: for other losses, mechanisms, and records that weigh less than 1.
+    """
+    record, estimates = numbers.record, numbers.estimates
+    if record.newton is None or record.loss["name"] != "logistic":
+        return None
+    if record.persons is not None or record.weights is not None or record.on_violation == "weight":
+        return None
+    given = estimates.given()
+    rows = estimates.map[given]
+    if not len(rows):
+        return None
+    with np.errstate(all="ignore"):
+        moved = rows @ record.newton.map
+        hessian = last_step(record, record.newton).raised_hessian
+        variances = (moved @ np.linalg.pinv(hessian) * moved).sum(axis=1) / record.divisor
+        lengths = estimates.law.half_widths(rows, 0.95) / (_NORMAL * np.sqrt(variances))
+        longer = float(np.exp(np.log(lengths).mean()))
+    return longer if math.isfinite(longer) else None
 
 
 def noise_shares(numbers: Numbers) -> list[str]:
@@ -362,8 +429,8 @@ def noise_shares(numbers: Numbers) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    where, whose = ("parameters", "their") if numbers.record.newton is None else ("gradients", "the")
-    share = f"The noise in the {where} makes up {span} of the variance of {whose} errors."
+    where = "parameters" if numbers.record.newton is None else "gradients"
+    share = f"The noise in the {where} makes up {span} of the variance of the estimates."
     matrices = " Noise in the matrices can lengthen the intervals further."
     return [share + matrices * (numbers.record.projection == NOISE_AWARE)]
 
@@ -384,97 +451,9 @@ def ridge_size(numbers: Numbers) -> str:
     return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."
 
 
-def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
-    """Return names and values of the public facts; details of a fact are indented below it."""
-    unit = record.cost_unit.replace("_", " ")
-    steps = [
-        (f"  {name}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
-        for name, step in zip(step_names(record.steps), record.steps, strict=True)
-    ]
-    unit_of_privacy = "record" if record.persons is None else "person"
-    public = "n (released)" if record.n_is_released else "n (public)"
-    n_name = public if record.neighbors == "add_remove" else "n"
-    return [
-        ("mechanism", _mechanism(record)),
-        ("loss", record.loss_facts.words + positive_class(record.shown_classes, inferred=record.classes_inferred)),
-        ("budget spent", str(record.spent)),
-        *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
-        *bounds_lines(record.released_bounds, record),
-        *steps,
-        ("  rounding seal", describe_seals(record.seals)),
-        ("neighbours", change_text(record.neighbors, unit_of_privacy)),
-        *([] if record.persons is None else [("persons", str(record.persons))]),
-        *([] if record.weights is None else [("weights", str(record.weights))]),
-        ("rows", _domain(record)),
-        (n_name, f"{record.n_samples:,}"),
-        *([] if record.newton is not None else [("lambda", _ridge(record))]),
-        *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
-        ("moments", "none released" if record.hessian is None else _moments(record)),
-    ]
-
-
-def released_table(found: ReleasedBounds | None, table: Schema | None) -> list[Table]:
-    """Return the bounds and categories of a schema that were released within a budget."""
-    if found is None or table is None:
-        return []
-    names = [(value.name.partition(" ")[2], value.value) for value in table_values(table)]
-    rows = [[name, value] for name, value in names if name in found.columns]
-    return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
-
-
-def bounds_lines(found: ReleasedBounds | None, record: Record) -> list[tuple[str, str]]:
-    """Return what bounds of a schema cost that were released within a budget, and how much they leave out."""
-    if found is None:
-        return []
-    n_columns = len(found.columns)
-    columns = "one column" if n_columns == 1 else f"{n_columns} columns{' together' * (found.share is not None)}"
-    if found.share is None:
-        return [("  categories", f"{found.budget} for {columns}, a random choice for each category")]
-    left_out = f"at most about {found.share:.1%} of the values lie beyond each bound"
-    what = "bounds and categories" if found.listed else "bounds"
-    beyond, units = found.beyond(record.n_samples), "records" if record.persons is None else "persons"
-    counted = [] if beyond is None else [("  beyond bounds", f"{beyond} of the {units} have a number beyond them")]
-    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}"), *counted]
-
-
-def _domain(record: FitRecord) -> str:
-    without = "" if record.intercept_scale is None else ", without the intercept"
-    return f"{record.rows}{without}{_TREATED.get(record.on_violation, '')}"
-
-
-def _moments(record: FitRecord) -> str:
-    if record.newton is not None:
-        return "Hessian and gradient covariance of the whitened rows, joint"
-    how = "joint with level totals" if record.moments == "levels" else record.moments
-    return f"Hessian and gradient covariance, {how}; projection {record.projection}"
-
-
-def _mechanism(record: FitRecord) -> str:
-    if record.newton is not None:
-        return f"{record.newton.made_by}, on whitened rows"
-    variant = "" if record.variant == "standard" else f", variant {record.variant}"
-    project = ", params projected onto the ball" if record.project else ""
-    calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"
-    return f"{record.mechanism} perturbation{variant}{calibration}{project}"
-
-
-def _ridge(record: FitRecord) -> str:
-    chosen = ", recommended by public values" if record.l2_recommended else ""
-    return f"{record.l2_strength:g}{chosen}" + (", raised by cms11" if _was_raised(record) else "")
-
-
 def has_ridge(record: FitRecord) -> bool:
     """Return whether there is a ridge off which a step leads."""
     return record.newton is None and record.loss_facts.is_likelihood
-
-
-def _was_raised(record: FitRecord) -> bool:
-    """Return whether cms11 raised lambda."""
-    if record.variant != "cms11":
-        return False
-    step = next(step for step in record.steps if step.step == "coefficients")
-    epsilon = _core.zcdp_to_pure(step.cost, record.calibration) if record.notion == "zcdp" else step.cost
-    return _core.cms11_raised(epsilon, step.sensitivity, step.scale)
 
 
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
@@ -498,9 +477,6 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
-
-
-_TREATED = {"clip": ", clipped", "weight": ", with less weight beyond them"}
 
 
 def ordinary_coefficients(record: FitRecord) -> str:
@@ -549,9 +525,13 @@ def interval_note(record: FitRecord) -> str | None:
             else "the rest of the budget was spent on a report"
         )
         return f"No intervals: {spent} (moments='none')."
-    if (reason := refusal_of(record)) is not None:
-        return f"No intervals: they {reason.removeprefix('intervals ')}."
-    return None
+    reason = refusal_of(record)
+    return None if reason is None else no_intervals(reason)
+
+
+def no_intervals(reason: str) -> str:
+    """Return a sentence of why there are no intervals."""
+    return f"No intervals: {reason.replace(' for intervals', '').replace('intervals require', 'they require')}."
 
 
 def noise_note(numbers: Numbers) -> str | None:
@@ -593,7 +573,7 @@ def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     if record.projection != NOISE_AWARE:
         return []
     if record.newton is not None:
-        counted = "sampling, the noise in gradients and matrices, and the distance that the steps leave to the minimum"
+        counted = "sampling, the noise in gradients and matrices, and the distance from the last step to the minimum"
         return [f"The intervals account for {counted}."]
     try:
         law = law_of(record)
@@ -650,8 +630,7 @@ def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
     notes = [
         " ".join(filter(None, [target_note(record, view.target), ridge])),
         *refusal_notes(numbers),
-        interval_note(record),
-        None if numbers is None else noise_note(numbers),
+        *([] if numbers is None else [*noise_shares(numbers), noise_note(numbers)]),
         *interval_notes(record),
     ]
     return [said for said in [*notes, custom_note(record)] if said is not None]
@@ -683,8 +662,20 @@ def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
         return None
     wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
     found = numbers.view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted))))
-    per = tuple(map(_change, schema.units)) * len(record.prefixes)
-    return replace((rate_ratios if kind == "rate" else odds_ratios)(record, found), per=per)
+    found = replace(found, per=schema.units * len(record.prefixes))
+    return (rate_ratios if kind == "rate" else odds_ratios)(record, found)
+
+
+def drawn_ratios(numbers: Numbers) -> ConfidenceIntervals | None:
+    """Return the ratios of the table that are given, with their units behind their names, or None."""
+    found = ratio_intervals(numbers)
+    if found is None:
+        return None
+    has_unit = [not unit.startswith(_NO_UNIT) for unit in found.per]
+    refusals = [refusal if known else _NO_UNIT for refusal, known in zip(found.refusals, has_unit, strict=True)]
+    given = given_rows(replace(found, refusals=tuple(refusals)))
+    names = tuple(f"{name}, {unit}" for name, unit in zip(given.names, given.per, strict=True))
+    return replace(given, names=names) if names else None
 
 
 def ratio_table(numbers: Numbers) -> Table | None:
@@ -694,17 +685,18 @@ def ratio_table(numbers: Numbers) -> Table | None:
         return None
     columns = zip(found.names, found.per, found.estimate, found.lower, found.upper, found.refusals, strict=True)
     rows = [
-        [name, unit, *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
-        for name, unit, ratio, *bounds, refusal in columns
-        if refusal is None and not unit.startswith("no unit")
+        [name, unit, *_ratio_cells(ratio, lower, upper, refused=refusal is not None)]
+        for name, unit, ratio, lower, upper, refusal in columns
+        if not unit.startswith(_NO_UNIT)
     ]
     caption = f"{format_percent(found.level)} confidence intervals of {what} ratios"
     return Table(["name", "unit", f"{what} ratio", "lower", "upper"], rows, caption) if rows else None
 
 
-def _change(unit: str) -> str:
-    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
-    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+def _ratio_cells(ratio: float, lower: float, upper: float, *, refused: bool) -> list[str]:
+    if refused:
+        return [NOT_GIVEN, "-", "-"]
+    return [f"{number:{_digits(lower, upper)}}" for number in (ratio, lower, upper)]
 
 
 def _digits(lower: float, upper: float) -> str:

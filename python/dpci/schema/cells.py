@@ -153,13 +153,19 @@ def shortened(cell: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
-def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str, *, missing: str) -> None:
-    """Refuse a column by its first cell that is not valid; ``missing``: what a missing value needs."""
+def check_rows(
+    name: str, values: object, valid: NDArray[np.bool_], rule: str, *, missing: str, other: str = ""
+) -> None:
+    """Refuse a column by its first cell that is not valid.
+
+    ``missing``, ``other``: what a missing value needs, and any other one that is no frequent mistake.
+    """
     if not valid.all():
         row = int(np.argmin(valid))
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
-        raise InvalidInput(msg + (f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell)))
+        todo = f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell) or other
+        raise InvalidInput(msg + todo)
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:

@@ -36,6 +36,7 @@ UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
 _NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
 _CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+_OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 _TARGET_NEEDS = "nothing can stand for a target"
 
 
@@ -265,13 +266,7 @@ class UnboundedColumn:
         return replace(found, missing=float(np.clip(middle[0], found.lower, found.upper)))
 
     def numbers(self, values: object) -> _F64:
-        """(n,) numbers of the column, as they are; NaN for missing values where these are allowed.
-
-        Raises
-        ------
-        InvalidInput
-            For any other value that is no finite number.
-        """
+        """(n,) numbers of the column, as they are; NaN for missing values where these are allowed."""
         cells = as_cells(values)
         numbers = _numbers(self, cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
@@ -391,7 +386,8 @@ class CategoricalColumn:
         if self.other is not None:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
-            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}", missing=_CATEGORY_NEEDS)
+            known = f"hold one of {listed(self.categories)}"
+            check_rows(self.name, values, codes >= 0, known, missing=_CATEGORY_NEEDS, other=_OTHER)
         return codes
 
 

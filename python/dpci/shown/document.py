@@ -90,6 +90,8 @@ class Forest(Part):
     level: float
     axis: str = "estimate"
     """The label of the axis."""
+    are_ratios: bool = False
+    """Whether the numbers are ratios, which are drawn on a logarithmic axis around 1."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import html
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -153,6 +154,8 @@ def breakable(name: str) -> Html:
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
 _N_STEPS = 5
+# Logarithms of ratios: the end of floats, a decade, the most for round numbers, and the most decades of 1, 2 and 5.
+_END, _DECADE, _NARROW, _FEW_DECADES = 690.0, math.log(10.0), math.log(3.0), 4
 # Longer numbers are written at every second line of the grid, so that they stand apart on a telephone.
 _LONGEST_TICK = 5
 # A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
@@ -160,12 +163,14 @@ _ROWS_OF_AN_AXIS = 25
 
 
 def forest_figure(forest: Forest) -> Html:
-    """Return a figure with one row for each interval; those that leave out 0 have a filled point."""
+    """Return a figure with one row for each interval; those that leave out 0, or ratio 1, have a filled point."""
+    if forest.are_ratios:
+        forest = _in_logs(forest)
     ticks = axis_ticks(forest)
     percent = format_percent(forest.level)
     n_rows = len(forest.names)
     label = f"Forest plot of {n_rows} parameters with {percent} confidence intervals; the table has the numbers"
-    axis = [_text(label, _place(tick, ticks)) for tick, label in _labelled(ticks)]
+    axis = [_text(label, _place(tick, ticks)) for tick, label in _labelled(ticks, are_ratios=forest.are_ratios)]
     axis_row = [tag("div"), _cell(axis, class_="cell axis")]
     cells = []
     columns = (forest.names, *(column.tolist() for column in (forest.estimate, forest.lower, forest.upper)))
@@ -177,7 +182,8 @@ def forest_figure(forest: Forest) -> Html:
             _cell([*_grid(ticks), *_mark(estimate, lower, upper, ticks)]),
         ]
     cells += [*axis_row, tag("div"), tag("div", forest.axis, class_="what")]
-    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
+    middle = 1 if forest.are_ratios else 0
+    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain {middle}."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])
 
@@ -201,12 +207,39 @@ def bars_figure(bars: Bars) -> Html:
     return tag("figure", [tag("figcaption", bars.name, dir="auto"), plot, axis], class_="bars")
 
 
+def _in_logs(forest: Forest) -> Forest:
+    """Return the logarithms of ratios, those beyond the range of floats at its end."""
+    with np.errstate(divide="ignore"):
+        estimate, lower, upper = (
+            np.clip(logs, -_END, _END) for logs in np.log([forest.estimate, forest.lower, forest.upper])
+        )
+    return replace(forest, estimate=estimate, lower=lower, upper=upper)
+
+
+def _ratio_ticks(low: float, high: float) -> NDArray[np.float64]:
+    """Return the logarithms of round ratios, 1 among them, from below e^low to above e^high."""
+    if high - low <= _NARROW:
+        bounds = np.exp([low, high])
+        return np.log(np.round(_round_numbers(float(bounds[0]), float(bounds[1])), 12))
+    first, last = math.floor(low / _DECADE), math.ceil(high / _DECADE)
+    every = math.ceil((last - first) / (2 * _N_STEPS))
+    decades = np.arange(math.floor(first / every), math.ceil(last / every) + 1) * every
+    within = [1.0, 2.0, 5.0] if len(decades) <= _FEW_DECADES else [1.0]
+    ticks = np.sort((decades[:, None] * _DECADE + np.log(within)).ravel())
+    return ticks[np.searchsorted(ticks, low, "right") - 1 : np.searchsorted(ticks, high) + 1]
+
+
 def axis_ticks(forest: Forest) -> NDArray[np.float64]:
-    """Return round numbers from below the smallest bound, or 0, to above the largest."""
+    """Return round numbers from below the smallest bound, or 0, to above the largest; of ratios their logarithms."""
     # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
     greatest = float(np.finfo(np.float64).max)
     low = max(-greatest, min(0.0, float(forest.lower.min())))
     high = min(greatest, max(0.0, float(forest.upper.max())))
+    return _ratio_ticks(low, high) if forest.are_ratios else _round_numbers(low, high)
+
+
+def _round_numbers(low: float, high: float) -> NDArray[np.float64]:
+    """Return round numbers from below one number to above another."""
     # In halves: the difference of two floats may be beyond their range.
     rough = max((high / 2.0 - low / 2.0) / _N_STEPS * 2.0, 1e-300)
     unit = 10.0 ** math.floor(math.log10(rough))
@@ -217,11 +250,12 @@ def axis_ticks(forest: Forest) -> NDArray[np.float64]:
     return np.asarray(ticks[np.isfinite(ticks)])
 
 
-def _labelled(ticks: NDArray[np.float64]) -> list[tuple[float, str]]:
+def _labelled(ticks: NDArray[np.float64], *, are_ratios: bool) -> list[tuple[float, str]]:
     """Return the ticks that have a label, 0 among them, with their labels."""
-    labels = [f"{tick:.6g}" if tick else "0" for tick in map(float, ticks)]
+    shown = np.exp(ticks) if are_ratios else ticks
+    labels = [f"{tick:.6g}" if tick else "0" for tick in map(float, shown)]
     every = 2 if max(map(len, labels)) > _LONGEST_TICK else 1
-    zero = labels.index("0")
+    zero = ticks.tolist().index(0.0)
     return [
         (float(tick), label)
         for i, (tick, label) in enumerate(zip(ticks, labels, strict=True))

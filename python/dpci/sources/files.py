@@ -235,9 +235,11 @@ def csv_records(name: object, lines: Iterable[str], form: Format = PLAIN) -> Ite
         ) from error
     except UnicodeError as error:
         encoding = form.encoding.removesuffix("-sig")
+        # Bytes are decoded before lines are counted.
+        where = f"after line {before}" if before else "near its start"
         advice = _other(lines, encoding)
         raise InvalidInput(
-            f"{name} must be CSV text in {encoding.upper()}, got other bytes after line {before} ({advice})"
+            f"{name} must be CSV text in {encoding.upper()}, got other bytes {where} ({advice})"
         ) from error
 
 
@@ -419,7 +421,7 @@ def chunks_of_files(
             try:
                 chunk = encode(batch)
             except DpciError as error:
-                error.add_note(f"rows are counted from row {start} of {path}")
+                error.add_note(f"row 0 here is row {start} of {path}")
                 raise
             yield chunk
             start += len(batch[columns[0]])

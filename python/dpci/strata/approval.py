@@ -6,7 +6,7 @@ from dataclasses import replace
 from dpci.approval.approvable import statement_of
 from dpci.approval.findings import Finding
 from dpci.approval.noise import lattice_of_fits, noise_of_fits
-from dpci.approval.of_fit import STRATA_PROOF, strata_covers
+from dpci.approval.of_fit import STRATA_PROOF, intervals_words, strata_covers
 from dpci.approval.schema import Strata
 from dpci.approval.statement import Statement
 from dpci.budgets import Budget
@@ -14,6 +14,7 @@ from dpci.model.result import PrivateFit
 from dpci.released.record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.released.whole import counted_strata
+from dpci.report.summary import Numbers, View, no_intervals, refusal_notes
 from dpci.shown.document import Code, names
 from dpci.strata.counts import whole_of
 from dpci.strata.record import StrataRecord
@@ -45,6 +46,8 @@ def approval_of_strata(record: StrataRecord, *, refusal: str | None) -> Statemen
     further = [part for part in further if not part.startswith("λ applies")]
     whose = "its public number" if counted is None else "its released number"
     applies = f"{whose}: {', '.join(f'{name} {fit.n_samples:,}' for name, fit in fits.items())}"
+    shown = {} if refusal is not None else {name: Numbers(fit, View()) for name, fit in fits.items()}
+    cautions = [f"{name}: {said}" for name, numbers in shown.items() for said in refusal_notes(numbers)]
     return replace(
         one,
         claim=claim,
@@ -69,7 +72,9 @@ def approval_of_strata(record: StrataRecord, *, refusal: str | None) -> Statemen
         chosen=tuple(dict.fromkeys(("the list of strata", *one.chosen))),
         covers=strata_covers(whole, one.unit),
         target="; ".join([f"in each stratum {target}", f"in each stratum λ applies to {applies}", *further]),
-        intervals=None if refusal is not None else one.intervals,
+        intervals=intervals_words(shown) if shown else None,
+        cautions=tuple(cautions) if refusal is None else (no_intervals(refusal),),
+        shown=(),
         refusals=(),
         findings=(noise_of_fits(list(fits.values())), lattice_of_fits(fits.values()), _parts(fits, charged)),
     )

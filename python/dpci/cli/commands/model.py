@@ -20,7 +20,7 @@ from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.options import INPUT, INTERVALS, OUTPUT, find_schema, option, schema_files
 from dpci.cli.output import PAGES, TEXTS, check_form, check_new, check_text, new_file
 from dpci.cli.rows import TableRows
-from dpci.cli.saved import read_model, read_saved_result, read_whole
+from dpci.cli.saved import load, read_model, read_whole
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
@@ -182,7 +182,7 @@ def report(
     )
     if officer:
         agreed = options.agreed_schema(schema, formula)
-        write_officer_report(read_saved_result(model), output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
+        write_officer_report(load(model), output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
     if output is None and title is not None:
         raise InvalidInput(f"--title requires --output, because it is the heading of the page, got --title {title!r}")

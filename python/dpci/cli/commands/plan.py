@@ -10,7 +10,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.options import INPUT, INTERVALS, find_any_schema, in_any_rows, option
 from dpci.cli.rows import UnitOptions
-from dpci.cli.saved import read_saved_result
+from dpci.cli.saved import load
 from dpci.cli.several import asks_several, labels_of, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.model import plan as planning
@@ -91,7 +91,7 @@ def plan(
     options.check_formula(schema, formula)
     unit = UnitOptions(persons=persons, max_rows=max_rows, weight_bound=weight_bound, weight_total=weight_total)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
-    earlier: Any = None if like is None else shown_of(read_saved_result(like)).earlier()
+    earlier: Any = None if like is None else shown_of(load(like)).earlier()
     if asks_several(model, classes):
         unused = {"mu": model.mu, **assumed, "without_ridge": without_ridge or None}
         described = None if schema is None else several_schema(schema, None, formula, classes)

@@ -14,7 +14,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
 from dpci.cli.options import INPUT, option
-from dpci.cli.saved import read_saved_result
+from dpci.cli.saved import load
 from dpci.errors import DpciError
 
 _EXAMPLES = """\
@@ -41,7 +41,7 @@ def verify(
     something differs. Exit code 2: the file was altered, or something cannot be read. Reads no data.
     """
     try:
-        statement = statement_of(read_saved_result(model))
+        statement = statement_of(load(model))
         found = verified(statement, ledger=ledger, schema=options.agreed_schema(schema, formula))
     except DpciError as error:
         if not json:

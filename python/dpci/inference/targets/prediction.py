@@ -81,12 +81,13 @@ class _Change(NamedTuple):
     column: str
     values: tuple[Any, Any]
     over: float
+    unit: str
 
 
 def marginal_effects(
     record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
-) -> tuple[tuple[str, ...], Estimates]:
-    """Return names and estimates of the effects, by the delta method; see :meth:`dpci.PrivateFit.marginal_effects`."""
+) -> tuple[tuple[str, ...], tuple[str, ...], Estimates]:
+    """Return names, units and estimates of :meth:`dpci.PrivateFit.marginal_effects`, by the delta method."""
     schema, name = record.table, record.loss["name"]
     if schema is None:
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
@@ -112,7 +113,8 @@ def marginal_effects(
     effects = (predicted[1::2] - predicted[::2]) / over
     weighted = slope[:, None] * rows
     gradients = (weighted[1::2] - weighted[::2]) / over[:, None]
-    return tuple(change.name for change in changes), estimates.mapped(gradients, effects - gradients @ estimates.params)
+    names, units = (tuple(getattr(change, what) for change in changes) for what in ("name", "unit"))
+    return names, units, estimates.mapped(gradients, effects - gradients @ estimates.params)
 
 
 def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
@@ -120,12 +122,15 @@ def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
         if isinstance(column, NumericColumn):
             step, value = _STEP * (column.upper - column.lower), at[column.name]
             low, high = max(column.lower, value - step), min(column.upper, value + step)
-            yield _Change(column.name, column.name, (low, high), high - low)
+            unit = column.unit or ("unit" if column.per == 1.0 else "units")
+            unit = f"per {unit}" if column.per == 1.0 else f"per {column.per:,.15g} {unit}"
+            yield _Change(column.name, column.name, (low, high), (high - low) / column.per, unit)
             continue
         reference = column.categories[0] if column.reference is None else column.reference
         for category in column.categories:
             if category != reference:
-                yield _Change(f"{column.name}={category}", column.name, (reference, category), 1.0)
+                unit = f"against {reference}"
+                yield _Change(f"{column.name}={category}", column.name, (reference, category), 1.0, unit)
 
 
 def _values(change: _Change, column: str, at: Mapping[str, Any]) -> tuple[Any, Any]:

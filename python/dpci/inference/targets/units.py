@@ -1,6 +1,7 @@
 """``TableUnits``: a released model in the units of its table, by a linear map of released values."""
 
 import math
+import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
@@ -131,7 +132,14 @@ class Estimated:
         return read_only(self._estimates().pvalues())
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
-        """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
+        """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas.
+
+        With a schema they are in the units of the table, which the first column names, as in the summary.
+        """
+        if getattr(self, "schema", None) is not None:
+            shown: Any = self
+            frame: pd.DataFrame = shown.in_units().summary_frame(level=level)
+            return frame
         return frame_of(self.names, self._estimates(), level)
 
     def tidy(self, *, level: float = 0.95, exponentiate: bool = False, like: object = "pandas") -> Any:  # noqa: ANN401  # a frame
@@ -235,17 +243,22 @@ class TableUnits(Estimated, Displayed):
         n_draws: int | None = None,
         seed: int | None = None,
     ) -> ConfidenceIntervals:
-        """Confidence intervals of the coefficients, or of linear combinations: ``{"age": 10}`` is for ten years.
+        """Confidence intervals of the coefficients, or of linear combinations.
+
+        ``{"age": 10}`` is ten times the coefficient of age: that of ten years, or of 100 years if it is "per 10 year"
+        (``per=10`` in the schema). The unit of each row says which.
 
         Parameters are those of :meth:`dpci.PrivateFit.conf_int`, whose contrasts are of the scaled parameters.
         """
         rows, names = contrast_rows(contrast, self._names)
         estimates = self._found.mapped(rows, np.zeros(len(rows)))
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
-        # A combination of several coefficients, or a multiple of one, has no unit of its own.
-        places = [int(row.argmax()) if np.count_nonzero(row) == 1 and row.max() == 1.0 else None for row in rows]
-        per = tuple("" if place is None else self._units[place] for place in places)
-        return replace(found, units=OF_TABLE, per=per)
+        return replace(found, units=OF_TABLE, per=tuple(self._unit_of(row) for row in rows))
+
+    def _unit_of(self, contrast: _F64) -> str:
+        """Return the unit of a combination of coefficients: "per 10 year" of ten times one per year."""
+        (places,) = np.nonzero(contrast)
+        return _times(float(contrast[places[0]]), self._units[places[0]]) if len(places) == 1 else _COMBINATION
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
@@ -281,6 +294,21 @@ class TableUnits(Estimated, Displayed):
         header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
         title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
         return Table(header, rows, title)
+
+
+_COMBINATION = "combination"
+"""Unit of what is none of one coefficient."""
+
+
+def _times(number: float, unit: str) -> str:
+    """Return the unit of a multiple of a coefficient."""
+    if number == 1.0:
+        return unit
+    found = re.fullmatch(r"per (?:([\d,]+(?:\.\d+)?) )?(.+)", unit)
+    if found is None:  # of a category, or the intercept
+        return _COMBINATION
+    amount, what = found.groups()
+    return f"per {number * float((amount or '1').replace(',', '')):,.15g} {what}"
 
 
 def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
@@ -364,4 +392,10 @@ def rate_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
 def _exponentials(intervals: ConfidenceIntervals, what: str) -> ConfidenceIntervals:
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
-    return replace(intervals, estimate=estimate, lower=lower, upper=upper, units=what)
+    per = tuple(map(_change, intervals.per))
+    return replace(intervals, estimate=estimate, lower=lower, upper=upper, units=what, per=per)
+
+
+def _change(unit: str) -> str:
+    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
+    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)

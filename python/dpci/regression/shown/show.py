@@ -16,9 +16,10 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
+from dpci.report.facts import bounds_lines, released_table
 from dpci.report.meaning import attacker_section
 from dpci.report.page import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
-from dpci.report.summary import INTERVALS_FIRST, bounds_lines, released_table
+from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
