@@ -182,8 +182,8 @@ def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
     page = result.to_html()
     # Of several spellings of a class the first names it.
     assert result.classes == ("no", "yes|probably")
-    assert page.count(f"logistic regression of {result.schema.target.column}, yes against no") == 2
-    assert "favours the class 'yes'." in html.unescape(page)
+    assert page.count(f"Logistic regression of {result.schema.target.column} (yes against no), with") == 2
+    assert "raises the odds of 'yes'." in html.unescape(page)
     assert "positive class 'yes'\n" in result.summary(full=True)
     columns = page.split('id="columns"')[1].split("</section>")[0]
     for column in result.schema.columns:
