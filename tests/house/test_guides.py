@@ -125,9 +125,8 @@ def from_an_office(n: int = 4000) -> bytes:
     ill = draw.logistic(size=n) < 0.05 * (age - 60.0) + 0.1 * (bmi - 26.0) + 0.5 * man
     lines = ["Nr;Straße;age;bmi;sex;ill"]
     for row in range(n):
-        years = "" if row % 40 == 3 else f"{age[row]:.0f}"
         index = "" if row % 60 == 5 else f"{bmi[row]:.1f}".replace(".", ",")
-        lines.append(f'{row};"Süd; 3";{years};{index};{"M " if man[row] else "F"};{"yes" if ill[row] else "no"}')
+        lines.append(f'{row};"Süd; 3";{age[row]:.0f};{index};{"M " if man[row] else "F"};{"yes" if ill[row] else "no"}')
     return "\r\n".join(lines).encode("latin-1")
 
 
@@ -145,10 +144,12 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
     assert printed.count("95% confidence intervals") == 1
     assert namespace["page"].startswith("<!DOCTYPE html>")
     assert [sum(map(bool, block.splitlines())) for block in blocks("python")][1:] == [10]  # of their own file
-    assert list(namespace["result"].odds_ratios().names) == ["age", "bmi", "sex=M", "age=missing", "bmi=missing"]
+    assert list(namespace["result"].odds_ratios().names) == ["age", "bmi", "sex=M", "bmi=missing"]
     report = Path("approval.html").read_text(encoding="utf-8")
     assert "the ledger is undamaged, with 1 entry" in report
-    assert {path.name for path in tmp_path.iterdir()} == {"patients.csv", "patients.ledger", "approval.html"}
+    written = {"patients.csv", "patients.ledger", "model.json", "page.html", "approval.html"}
+    assert {path.name for path in tmp_path.iterdir()} == written
+    assert dpci.load("model.json").names == namespace["result"].names
 
 
 def test_the_commands_run(tmp_path, monkeypatch, capsys):

@@ -41,7 +41,7 @@ pub enum HessianRows {
     All,
     /// From every k-th block of rows, scaled up; exact unless there are many more rows than parameters. A preconditioner.
     Sample,
-    /// As [`Self::Sample`], and the risk is that of these rows, too: a start for a solver.
+    /// Risk and Hessian of every k-th block of rows alone, scaled up: a start for a solver.
     SampleAlone,
 }
 
