@@ -50,6 +50,7 @@ name = "ward"
 categories = ["A", "B"]
 reference = "A"
 """
+UNBOUNDED_AGES = AGES.replace("lower = 18\nupper = 90", 'kind = "unbounded"')
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,7 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     shutil.copytree(people, folder)
     (folder / "ages.toml").write_text(AGES, encoding="utf-8")
     (folder / "gaps.toml").write_text(GAPS, encoding="utf-8")
+    (folder / "unbounded_ages.toml").write_text(UNBOUNDED_AGES, encoding="utf-8")
     monkeypatch.chdir(folder)
     use_the_sample(monkeypatch)
     command, _, stdin = line.partition(" < ")

@@ -98,7 +98,7 @@ def approval_document(
     first = Section("first", "Decide first", [Bullets(list(_decide(found, checked, " and ".join(missing))))])
     parts: list[Part] = [*_head(found), first]
     if found.private:
-        parts += [*_released(found), _covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
+        parts += [*_contents(found), _covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
     parts.append(_verified(found, checked))
     parts += [nist_points(found, paid), checklist(found, account)] if found.private else decision()
     title = "Report for the approval of a release" if found.private else "A result that must not be released"
@@ -208,7 +208,7 @@ def _delta(found: Statement) -> Iterator[Words]:
         )
 
 
-def _released(found: Statement) -> list[Section]:
+def _contents(found: Statement) -> list[Section]:
     """Return the numbers that are to be approved, and what a reader of them must not overlook."""
     parts = [*map(Paragraph, found.cautions), *found.shown]
     return [Section("released", "The numbers to be approved", parts)] if parts else []

@@ -446,7 +446,7 @@ REASONS = {
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
 }
 """Why a contrast is not given, in words."""
-_NOT_SEEN = "the noise hides it: too few rows tell it apart, or it is nearly a sum of others (then leave one out)"
+_NOT_SEEN = "the noise hides it, as too few rows tell it apart or it is nearly a sum of others (then leave one out)"
 
 
 class NewtonObstacles:

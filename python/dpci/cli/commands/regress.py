@@ -17,7 +17,7 @@ from dpci.sources.find import find_tables
 _EXAMPLES = """\
 dpci regress people.csv --schema ages.toml --epsilon 1 --delta 1e-8 --output regression.json
 dpci regress people.csv --schema ages.toml --mu 0.5 --json
-dpci regress people.csv --schema gaps.toml --rho 0.5 --bounds-share 0.1
+dpci regress people.csv --schema unbounded_ages.toml --rho 0.5 --bounds-share 0.1
 """
 
 

@@ -183,8 +183,7 @@ impl Pass<'_> {
         let mut sums = Sums::default();
         let mut gram = [GramAccumulator::new(if with_hessian { dim } else { 0 })];
         let mut packed = PackedBlock::new(dim, if with_hessian { BLOCK } else { 0 });
-        let mut buffers = [[0.0; BLOCK]; 4];
-        let mut block_sums = vec![0.0; dim + 1];
+        let (mut buffers, mut block_sums) = ([[0.0; BLOCK]; 4], vec![0.0; dim + 1]);
         for range in blocks(chunk) {
             let sampled = (range.start / BLOCK).is_multiple_of(stride);
             if !sampled && hessian == HessianRows::SampleAlone {
@@ -207,8 +206,8 @@ impl Pass<'_> {
                 curvature: with_hessian.then_some(&mut *curvature),
                 weights: multiplicity,
             };
-            self.loss
-                .evaluate(u, self.design.targets(range.clone()), out)?;
+            let targets = self.design.targets(range.clone());
+            self.loss.evaluate(u, targets, out)?;
             self.design
                 .weigh(&range, self.loss, u, [&mut *slope, &mut *curvature])?;
             if let Some(multiplicity) = multiplicity {
