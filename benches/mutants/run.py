@@ -56,7 +56,7 @@ TESTS_OF_CORE = {
     "seal": ["test_seal", "core/test_families", "test_hinge", "test_ball"],
     "mechanism": [
         "test_api", "test_tuning", "test_baselines", "test_baselines_histogram", "test_per_instance", "test_ball",
-        "test_domain", "test_strong_convexity", "test_mechanisms", "test_releases", "core/test_noise",
+        "test_domain", "test_strong_convexity", "test_mechanisms", "test_releases", "core/test_noise", "test_refined",
     ],
 }  # fmt: skip
 TESTS_OF_PYTHON = {
