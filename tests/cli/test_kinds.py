@@ -69,6 +69,9 @@ def test_a_path_in_the_place_of_text_is_told_from_broken_text(tmp_path):
             dpci.PrivateFit.from_json(path)
     with pytest.raises(dpci.InvalidInput, match="a model must be a file that can be read"):
         dpci.load(tmp_path / "none.json")
+    for path in (None, 5, b"model.json"):
+        with pytest.raises(dpci.InvalidInput, match="path must name the file of a saved result"):
+            dpci.load(path)
 
 
 def run(capsys, *arguments, code=0):

@@ -13,12 +13,11 @@ from dpci.cli.main import main
 from support.guides import in_new_folder
 
 PAGE = Path(__file__).parents[2] / "docs" / "specimen.md"
-# What another run has otherwise: the released numbers, the hashes of the model and the schema, the name and the time of
-# the ledger.
-_VARIES = re.compile(
-    r"(?:&#60;)?(?<![\w.])-?\d+\.\d{4,5}(?!\d)|\b[0-9a-f]{16,}\b|"
-    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d{4}-\d\d-\d\dT[\d:.]+Z"
-)
+# What another run has otherwise: the hashes of the model and the schema, the name and the time of the ledger.
+_VARIES = re.compile(r"\b[0-9a-f]{16,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
+# And the released numbers, in the table that has them.
+_RELEASED = re.compile(r"(### The numbers to be approved\n)(.*?)(?=^##)", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"(?:&#60;)?(?<![\w.])-?\d+\.\d{4,5}(?!\d)")
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "<!-- the report begins -->\n"
 # In the order of the blanks of the checklist; the last two are the reasons of a return and of a refusal.
@@ -55,7 +54,7 @@ def _signed(checklist: str) -> str:
 
 def alike(text: str) -> str:
     """Return a page without what another run has otherwise."""
-    return _VARIES.sub("#", text)
+    return _VARIES.sub("#", _RELEASED.sub(lambda found: found[1] + _NUMBER.sub("#", found[2]), text))
 
 
 if __name__ == "__main__":

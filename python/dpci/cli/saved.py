@@ -65,6 +65,8 @@ def load(path: "str | PathLike[str]") -> Result[Any]:
     ...
     dpci.errors.InvalidInput: a model must be a file that can be read, got 'none.json': No such file or directory
     """
+    if not isinstance(path, str | PathLike):
+        raise InvalidInput(f"path must name the file of a saved result, got {path!r}")
     path = Path(path)
     try:
         # A device has no end.
