@@ -223,6 +223,15 @@ def test_residual_moments_are_those_of_persons_with_residuals_held_to_the_cap(ma
     np.testing.assert_allclose(residual.moments, scores.T @ scores / record.divisor, rtol=1e-8, atol=1e-12)
 
 
+def test_the_cap_is_that_of_rows_however_little_each_counts():
+    """It follows from the mean of the squared residuals of what is counted (proofs/linear_regression.md)."""
+    caps = []
+    for max_rows in (1, 4):
+        persons = dpci.Persons(np.arange(N), max_rows=max_rows)
+        caps.append(released(persons=persons, robust=True)._record.steps[1].sensitivity)
+    assert caps[1] == pytest.approx(caps[0], rel=1e-3)
+
+
 def test_everything_says_person():
     ledger = dpci.Ledger(dpci.ZCDP(1000.0))
     matrix = released(dpci.ZCDP(500.0), ledger=ledger, seed=None)
