@@ -19,9 +19,10 @@ from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
 
-SHARES = (0.05, 0.1, 0.15, 0.2, 0.25)
+SHARES = (0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25)
 """Shares of a budget that bounds may take by default."""
-_LEFT_OUT = 0.05
+_LEFT_OUT = 2.0
+"""Most that bounds may leave out on either side for a smaller share of the budget, over that share."""
 # The noise of a seeded release is independent of that of its bounds, these of that of its lists, and of its counts.
 OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
 _OF_BEYOND, _OF_COUNTS = 0x1B873593CC9E2D51, 0x38495AB5E6546B64
@@ -180,9 +181,9 @@ def stage_within(
 ) -> BoundsStage:
     """Calibrate a release of bounds and lists for a share of the budget of a release that needs them.
 
-    Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than 5% of the
-    values on either side, and a level of 5% of the records is listed in half of the releases; the greatest if none
-    does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
+    Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than twice this
+    share of the values on either side, and a level of so many records is listed in half of the releases; the greatest
+    if none does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def stage_within(
             found = within(one)
         except InvalidInput:  # a greater share may be enough
             continue
-        if found.left_out(n_records) <= _LEFT_OUT:
+        if found.left_out(n_records) <= _LEFT_OUT * one:
             return found
     return within(SHARES[-1])
 

@@ -3,7 +3,7 @@
 use crate::design::{Persons, Rows};
 use crate::error::check_length;
 use crate::exec::{Executor, blocks, row_chunks};
-use crate::noise::{NoiseGenerator, joint_index};
+use crate::noise::{Entry, NoiseGenerator, joint_index};
 use crate::spec::{BoundsSpec, ColumnRange, PublicPoints, Stage, points_of};
 use crate::unit::Unit;
 use crate::{Error, Result};
@@ -69,8 +69,12 @@ pub fn release_counted_bounds(
         let cells = release_cells(stage, &counts, exec, generator)?;
         for ((j, points), cells) in stage.columns().iter().zip(&points).zip(cells) {
             let known = &mut known[*j];
-            known.found |= known.range.is_none();
-            known.range = stage.bounds(points, cells).or(known.range);
+            if stage.is_of_sizes() {
+                known.found = true;
+                known.range = Some(points.sizes_up_to(cells[1]));
+            } else {
+                known.range = stage.bounds(points, cells, known.found).or(known.range);
+            }
         }
     }
     let bounds = known.iter().map(|column| match column.range {
@@ -204,6 +208,20 @@ impl ColumnCounts {
         }
     }
 
+    /// The counts of the sizes of these values, whose points lie alike on both sides of 0.
+    fn of_sizes(&self) -> Self {
+        let folded = |counts: &[u64], middle: usize| -> Vec<u64> {
+            let (below, above) = counts.split_at(counts.len() / 2);
+            let (zero, above) = above.split_at(middle);
+            let pairs = below.iter().rev().zip(above).map(|(b, a)| b + a);
+            zero.iter().copied().chain(pairs).collect()
+        };
+        Self {
+            at: folded(&self.at, 1),
+            between: folded(&self.between, 0),
+        }
+    }
+
     /// Rank errors of each cell as the one that holds the rank, from below and from above: how many ranks it misses it by.
     fn errors(&self, rank: impl Fn(u64) -> u64) -> [Vec<u64>; 2] {
         let counted = self.at.iter().chain(&self.between).sum();
@@ -225,30 +243,54 @@ impl ColumnCounts {
     }
 }
 
-/// The cells of each column that hold the ranks of the stage from below and from above; its whole cost.
+/// The cells of each column that hold the ranks of the stage, from below and from above or of the sizes; its whole cost.
 fn release_cells(
     stage: &Stage,
     counts: &[ColumnCounts],
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<[usize; 2]>> {
-    let errors: Vec<Vec<u64>> = counts
-        .iter()
-        .flat_map(|column| column.errors(|counted| stage.rank(counted)))
-        .collect();
+    let rank = |counted| stage.rank(counted);
+    let lists: Vec<Vec<Entry>> = if stage.is_of_sizes() {
+        let sizes = counts.iter().map(ColumnCounts::of_sizes);
+        let lists = sizes.map(|sizes| {
+            let [_, upper] = sizes.errors(rank);
+            preferred(stage, upper)
+        });
+        lists.collect()
+    } else {
+        let errors = counts.iter().flat_map(|column| {
+            let [mut lower, upper] = column.errors(rank);
+            // The innermost cell of a lower bound is the last.
+            lower.reverse();
+            let mut lower = preferred(stage, lower);
+            lower.reverse();
+            [lower, preferred(stage, upper)]
+        });
+        errors.collect()
+    };
     let (rate, together) = stage.rate();
     let check = || exec.check();
     let chosen = if together {
-        joint_index(&errors, rate, &check, generator)?
+        joint_index(&lists, rate, &check, generator)?
     } else {
-        let mut chosen = Vec::with_capacity(errors.len());
-        for one in errors {
+        let mut chosen = Vec::with_capacity(lists.len());
+        for one in lists {
             chosen.extend(joint_index(&[one], rate, &check, generator)?);
         }
         chosen
     };
+    if stage.is_of_sizes() {
+        return Ok(chosen.into_iter().map(|cell| [cell; 2]).collect());
+    }
     let pairs = chosen.chunks_exact(2);
     Ok(pairs.map(|pair| [pair[0], pair[1]]).collect())
+}
+
+/// Errors of cells, the innermost first, with what each cell counts as.
+fn preferred(stage: &Stage, errors: Vec<u64>) -> Vec<Entry> {
+    let counts = stage.preferences(errors.len());
+    errors.into_iter().zip(counts).collect()
 }
 
 #[cfg(test)]
@@ -368,7 +410,7 @@ mod tests {
     #[test]
     fn the_choice_has_the_law_of_its_errors() {
         let points = PublicPoints::new(vec![0.0, 1.0, 2.0, 3.0], vec![]).unwrap();
-        let spec = spec(&[Some([0.0, 3.0]); 2], 200, 3.0);
+        let spec = spec(&[Some([0.0, 3.0]); 2], 800, 3.0);
         let stage = &spec.stages()[0];
         let rows: Vec<f64> = (0..24)
             .flat_map(|i| [f64::from(i) / 8.0, f64::from(i % 7) / 3.0])
@@ -377,13 +419,19 @@ mod tests {
         let counted = counts(&public, &rows);
         let errors = errors(stage, &public, &rows);
         let (rate, together) = stage.rate();
-        assert!(together);
+        let preferences = stage.preferences(3);
+        assert!(together && preferences[0] > preferences[2]);
         let cells: Vec<[usize; 4]> = (0..81)
             .map(|k| [k / 27, k / 9 % 3, k / 3 % 3, k % 3])
             .collect();
         let weight = |cell: &[usize; 4]| {
             let each = errors.iter().zip(cell).map(|(list, i)| list[*i]);
-            (-rate * each.max().unwrap() as f64).exp()
+            // Lower bounds prefer the last cell, and upper ones the first.
+            let counts = cell.iter().enumerate().map(|(list, i)| {
+                let from_the_middle = if list % 2 == 0 { 2 - i } else { *i };
+                u64::try_from(&preferences[from_the_middle]).unwrap() as f64
+            });
+            counts.product::<f64>() * (-rate * each.max().unwrap() as f64).exp()
         };
         let odds: Vec<f64> = cells.iter().map(weight).collect();
         let total: f64 = odds.iter().sum();

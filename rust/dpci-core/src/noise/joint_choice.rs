@@ -3,10 +3,11 @@
 //! The list of all combinations is too long to write down, but how many have a greatest error of at most s is a product. So the greatest
 //! error is drawn first, in integers as long as they need be, and then a combination that has it (docs/proofs/bounds.md).
 
+use std::cmp::Ordering;
+
 use num_bigint::BigUint;
 
 use super::NoiseGenerator;
-use super::choice::uniform_index;
 use crate::error::check_non_negative;
 use crate::{Error, Result};
 
@@ -15,45 +16,105 @@ pub(super) const FIRST_DIGITS: u64 = 128;
 /// Digits that rounding may spoil on the way to an exponential.
 const GUARD: u64 = 64;
 
-/// An index into each list, together with probability exactly proportional to `exp(-rate·max errors[j][index_j])`.
+/// An entry of a list: its error, and how many entries it counts as, which is public.
+pub type Entry = (u64, BigUint);
+
+/// An index into each list, together with probability exactly proportional to the product of how many each counts as and
+/// `exp(-rate·max errors[j][index_j])`.
 ///
 /// With errors that one record moves by at most 1 this is `2·rate`-DP (`McSherry` & Talwar 2007), and `rate²/2`-zCDP, because the privacy
 /// loss takes values in an interval of length `2·rate` (Cesar & Rogers 2021). `check` is asked before each exponential whether to go on:
 /// long lists take seconds.
 pub fn joint_index(
-    errors: &[Vec<u64>],
+    lists: &[Vec<Entry>],
     rate: f64,
     check: &dyn Fn() -> Result<()>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<usize>> {
     check_non_negative("rate", rate)?;
-    if errors.iter().any(Vec::is_empty) {
+    let counts_as_none = |list: &Vec<Entry>| list.iter().any(|entry| entry.1 == BigUint::ZERO);
+    if lists
+        .iter()
+        .any(|list| list.is_empty() || counts_as_none(list))
+    {
         return Err(Error::Unsupported(
-            "every list must have at least one entry to choose from, got an empty one".into(),
+            "every list must have at least one entry to choose from, and each must count, got one that does not".into(),
         ));
     }
     generator.refresh()?;
-    let levels = Levels::new(errors);
+    let levels = Levels::new(lists);
     let Some(level) = levels.draw(&Rate::new(rate), check, generator)? else {
         return Ok(Vec::new());
     };
-    let within: Vec<Vec<usize>> = errors
-        .iter()
-        .map(|list| (0..list.len()).filter(|i| list[*i] <= level).collect())
-        .collect();
-    // Uniform among the combinations that reach the level: at least one in as many attempts as the lists are long does.
-    loop {
-        let chosen: Vec<usize> = within
-            .iter()
-            .map(|list| list[uniform_index(list.len(), generator)])
-            .collect();
-        if errors
-            .iter()
-            .zip(&chosen)
-            .any(|(list, i)| list[*i] == level)
-        {
-            return Ok(chosen);
+    Ok(reaching(lists, level, generator))
+}
+
+/// One of the combinations whose greatest error is a level that some have, with probability exactly proportional to what it counts as.
+///
+/// The first list with this error is drawn: those before it stay below, and those after it do not exceed it.
+fn reaching(lists: &[Vec<Entry>], level: u64, generator: &mut impl NoiseGenerator) -> Vec<usize> {
+    let parts = |of: &dyn Fn(u64) -> bool| -> Vec<Part> {
+        lists.iter().map(|list| Part::new(list, of)).collect()
+    };
+    let below = parts(&|error| error < level);
+    let at = parts(&|error| error == level);
+    let within = parts(&|error| error <= level);
+    let after = |j: usize| -> BigUint { within[j + 1..].iter().map(Part::count).product() };
+    let mut before = BigUint::from(1_u32);
+    let firsts = Part::of_counts((0..lists.len()).map(|j| {
+        let count = &before * at[j].count() * after(j);
+        before *= below[j].count();
+        (j, count)
+    }));
+    let first = firsts.draw(generator);
+    (0..lists.len())
+        .map(|j| match j.cmp(&first) {
+            Ordering::Less => below[j].draw(generator),
+            Ordering::Equal => at[j].draw(generator),
+            Ordering::Greater => within[j].draw(generator),
+        })
+        .collect()
+}
+
+/// Some entries of a list, by index, and the sums of how many they count as.
+struct Part {
+    indices: Vec<usize>,
+    sums: Vec<BigUint>,
+}
+
+impl Part {
+    fn new(list: &[Entry], of: &dyn Fn(u64) -> bool) -> Self {
+        let chosen = list.iter().enumerate().filter(|(_, (error, _))| of(*error));
+        Self::of_counts(chosen.map(|(i, (_, count))| (i, count.clone())))
+    }
+
+    fn of_counts(counts: impl Iterator<Item = (usize, BigUint)>) -> Self {
+        let mut sum = BigUint::ZERO;
+        let (indices, sums) = counts
+            .map(|(i, count)| {
+                sum += count;
+                (i, sum.clone())
+            })
+            .unzip();
+        Self { indices, sums }
+    }
+
+    fn count(&self) -> &BigUint {
+        self.sums.last().unwrap_or(&BigUint::ZERO)
+    }
+
+    /// An index with probability exactly proportional to what it counts as; 0 where nothing counts.
+    fn draw(&self, generator: &mut impl NoiseGenerator) -> usize {
+        let digits = self.count().bits().next_multiple_of(64);
+        let spare = digits - self.count().bits();
+        while *self.count() > BigUint::ZERO {
+            let uniform = random(digits, generator) >> spare;
+            let at = self.sums.partition_point(|sum| *sum <= uniform);
+            if let Some(index) = self.indices.get(at) {
+                return *index;
+            }
         }
+        0
     }
 }
 
@@ -64,13 +125,23 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(lists: &[Vec<u64>]) -> Self {
-        let mut sorted: Vec<Vec<u64>> = lists.to_vec();
-        for list in &mut sorted {
-            list.sort_unstable();
-        }
-        let least = sorted.iter().map(|list| list[0]).max();
-        let mut errors: Vec<u64> = sorted.iter().flatten().copied().collect();
+    fn new(lists: &[Vec<Entry>]) -> Self {
+        // Errors of each list, increasing, with the number of entries up to each.
+        let sorted: Vec<Vec<Entry>> = lists
+            .iter()
+            .map(|list| {
+                let mut list = list.clone();
+                list.sort_unstable();
+                let mut sum = BigUint::ZERO;
+                for entry in &mut list {
+                    sum += &entry.1;
+                    entry.1.clone_from(&sum);
+                }
+                list
+            })
+            .collect();
+        let least = sorted.iter().map(|list| list[0].0).max();
+        let mut errors: Vec<u64> = sorted.iter().flatten().map(|entry| entry.0).collect();
         errors.retain(|e| Some(*e) >= least);
         errors.sort_unstable();
         errors.dedup();
@@ -80,7 +151,7 @@ impl Levels {
             .map(|level| {
                 let up_to: BigUint = sorted
                     .iter()
-                    .map(|list| list.partition_point(|e| e <= level))
+                    .map(|list| &list[list.partition_point(|entry| entry.0 <= *level) - 1].1)
                     .product();
                 let count = &up_to - &below;
                 below = up_to;
@@ -222,10 +293,15 @@ mod tests {
         Ok(())
     }
 
+    /// Entries that count once each.
+    fn once(errors: &[u64]) -> Vec<Entry> {
+        errors.iter().map(|e| (*e, 1_u32.into())).collect()
+    }
+
     #[test]
     fn a_draw_ends_where_it_is_told_to() {
         let mut generator = SimulationGenerator::new(74, 0);
-        let lists = [vec![0, 1, 2]];
+        let lists = [once(&[0, 1, 2])];
         for most in [0, 2] {
             let asked = std::cell::Cell::new(0);
             let check = || {
@@ -281,13 +357,23 @@ mod tests {
 
     #[test]
     fn combinations_have_the_odds_of_the_exponential_mechanism() {
-        let lists = [vec![0_u64, 3, 1], vec![2, 0], vec![5, 1, 0, 2]];
+        let of = |list: &[(u64, u64)]| -> Vec<Entry> {
+            list.iter()
+                .map(|(error, count)| (*error, (*count).into()))
+                .collect()
+        };
+        let plain: [&[(u64, u64)]; 3] = [
+            &[(0, 1), (3, 7), (1, 2)],
+            &[(2, 1), (0, 3)],
+            &[(5, 1), (1, 1), (0, 1), (2, 4)],
+        ];
+        let lists = plain.map(of);
         for rate in [0.0, 0.4, 1.5] {
             let mut odds = Vec::new();
-            for a in &lists[0] {
-                for b in &lists[1] {
-                    for c in &lists[2] {
-                        odds.push((-rate * *a.max(b).max(c) as f64).exp());
+            for (a, i) in plain[0] {
+                for (b, j) in plain[1] {
+                    for (c, k) in plain[2] {
+                        odds.push((i * j * k) as f64 * (-rate * *a.max(b).max(c) as f64).exp());
                     }
                 }
             }
@@ -305,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_single_list_agrees_with_a_draw_by_rejection() {
-        let errors = vec![10_u64, 12, 11, 30];
+        let errors = once(&[10, 12, 11, 30]);
         let weights = [0, 2, 1, 20].map(|e| (-0.25 * f64::from(e)).exp());
         let total: f64 = weights.iter().sum();
         let mut generator = SimulationGenerator::new(72, 0);
@@ -320,7 +406,7 @@ mod tests {
     #[test]
     fn many_long_lists_and_any_rate() {
         let list: Vec<u64> = (0..150).map(|k: u64| k.abs_diff(60) * 1_000_000).collect();
-        let lists = vec![list; 60];
+        let lists = vec![once(&list); 60];
         let mut generator = SimulationGenerator::new(73, 0);
         for rate in [5e-324, 1e-9, 1e-3, 1e15, f64::MAX] {
             let chosen = joint_index(&lists, rate, &go_on, &mut generator).unwrap();
@@ -337,13 +423,16 @@ mod tests {
         for bad in [f64::NAN, -1.0, f64::INFINITY] {
             assert!(joint_index(&lists, bad, &go_on, &mut generator).is_err());
         }
-        assert!(joint_index(&[vec![]], 1.0, &go_on, &mut generator).is_err());
+        let none = vec![(1, BigUint::ZERO)];
+        for bad in [vec![], none] {
+            assert!(joint_index(&[bad], 1.0, &go_on, &mut generator).is_err());
+        }
     }
 
     #[test]
     fn digits_grow_until_they_decide() {
         // A uniform number that is a multiple of the sum's half for as many digits as the script holds.
-        let levels = Levels::new(&[vec![0, 1]]);
+        let levels = Levels::new(&[once(&[0, 1])]);
         let rate = Rate::new(0.0);
         let mut words = vec![1_u64 << 63];
         words.extend([0; 40]);

@@ -30,7 +30,7 @@ pub use choice::{exponential_index, partition, uniform_index, weighted_index};
 pub use discrete::{DiscreteGaussian, DiscreteLaplace};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
-pub use joint_choice::joint_index;
+pub use joint_choice::{Entry, joint_index};
 pub use kept_levels::kept_levels;
 pub use laplace::Laplace;
 pub use law::NoiseLaw;

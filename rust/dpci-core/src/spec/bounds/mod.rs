@@ -2,9 +2,12 @@
 //! (docs/proofs/bounds.md).
 
 mod points;
+mod preference;
 
 pub(crate) use points::PublicPoints;
+pub(crate) use preference::Preference;
 
+use num_bigint::BigUint;
 use statrs::function::erf::erf_inv;
 
 use super::{Query, Step};
@@ -22,6 +25,8 @@ const MOST_SHARE: f64 = 0.3;
 const MOST_COLUMNS: usize = 500;
 /// Minus the logarithm of the share of releases in which a bound may err by more than the rank error: one in 200.
 const RARELY: f64 = 5.3;
+/// Share of the records that the innermost cells may have to outweigh what they count as more.
+const OUTWEIGHED: f64 = 0.6;
 /// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
 const LEAST_WIDTH: f64 = 2.2;
 
@@ -38,8 +43,8 @@ pub struct ColumnRange {
 
 /// Ranges of columns, and the stages that find bounds in them. Holds no data.
 ///
-/// Where some ranges are not public, a first stage finds the powers of 4 between which their columns lie, and the second treats these as
-/// ranges. Where all are public, a second stage is finer than the first, if the budget allows two.
+/// Where some ranges are not public, a first stage finds a power of 4 that the values of each such column do not exceed in size, and the
+/// second treats it as a range. Where all are public, a second stage is finer than the first, if the budget allows two.
 #[derive(Debug, Clone)]
 pub struct BoundsSpec {
     columns: Vec<ColumnRange>,
@@ -52,7 +57,10 @@ pub struct BoundsSpec {
 pub(crate) struct Stage {
     /// Indices of the columns.
     columns: Vec<usize>,
+    /// Whether one bound is for the sizes of a column's values, in place of one on either side.
+    of_sizes: bool,
     law: Law,
+    preference: Preference,
     step: Step,
     rank_error: f64,
     n_samples: f64,
@@ -80,6 +88,18 @@ impl BoundsSpec {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
+        let found = Self::resolved(columns, n_samples, budget, unit)?;
+        found.check(n_samples, budget)?;
+        Ok(found)
+    }
+
+    /// The same, whether or not it finds bounds among so many records.
+    fn resolved(
+        columns: Vec<ColumnRange>,
+        n_samples: usize,
+        budget: Budget,
+        unit: Unit,
+    ) -> Result<Self> {
         if !(1..=MOST_COLUMNS).contains(&columns.len()) {
             return Err(Error::Unsupported(format!(
                 "bounds must be released for 1 to {MOST_COLUMNS} columns, got {}",
@@ -91,7 +111,7 @@ impl BoundsSpec {
             points.push(points_of(*column)?);
         }
         let found = points_of(ColumnRange {
-            range: Some([-1.0, 1.5]),
+            range: Some([-1.0, 1.0]),
             zeros: false,
             found: true,
         })?;
@@ -100,6 +120,9 @@ impl BoundsSpec {
             all.iter().partition(|j| columns[**j].range.is_none());
         let stage = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
             Stage::new(columns, points, n_samples, budget, unit)
+        };
+        let of_sizes = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
+            Stage::of_sizes(columns, points, n_samples, budget, unit)
         };
         let half = halved(budget);
         let second = || -> Result<Stage> {
@@ -124,31 +147,73 @@ impl BoundsSpec {
             }
         } else {
             let first: Vec<_> = unknown.iter().map(|j| &points[*j]).collect();
-            vec![stage(unknown, &first, half)?, second()?]
+            vec![of_sizes(unknown, &first, half)?, second()?]
         };
-        let found = Self {
+        Ok(Self {
             columns,
             stages,
             unit,
-        };
-        found.check(n_samples, budget)?;
-        Ok(found)
+        })
     }
 
     /// Refuses a budget that finds no bounds among so many records; the message says which one does, and how many records it needs.
     fn check(&self, n_samples: usize, budget: Budget) -> Result<()> {
-        let n = n_samples as f64;
-        let lacking = self.rank_error() / (MOST_SHARE * n);
+        let lacking = self.rank_error() / (MOST_SHARE * n_samples as f64);
         if lacking <= 1.0 {
             return Ok(());
         }
-        // The rank error is inversely proportional to ε, and to √ρ.
-        let (name, given, least) = match budget {
-            Budget::Zcdp { rho } => ("rho", rho, rho * lacking * lacking),
-            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => {
-                ("epsilon", epsilon, epsilon * lacking)
-            }
+        let finds = |n: usize, budget| {
+            let found = Self::resolved(self.columns.clone(), n, budget, self.unit);
+            found.is_ok_and(|found| found.rank_error() <= MOST_SHARE * n as f64)
         };
+        // The rank error falls at least as the reciprocal of ε, or of √ρ.
+        let (name, given) = match budget {
+            Budget::Zcdp { rho } => ("rho", rho),
+            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
+        };
+        let times = |factor: f64| match budget {
+            Budget::Zcdp { rho } => Budget::Zcdp {
+                rho: rho * factor.powi(2),
+            },
+            Budget::Pure { epsilon } => Budget::Pure {
+                epsilon: epsilon * factor,
+            },
+            Budget::Approx { epsilon, delta } => Budget::Approx {
+                epsilon: epsilon * factor,
+                delta,
+            },
+        };
+        let (mut few, mut enough) = (1.0, lacking * (1.0 + 1e-9));
+        while enough.is_finite() && enough > few * (1.0 + 1e-6) {
+            let middle = 0.5 * (few + enough);
+            let side = if finds(n_samples, times(middle)) {
+                &mut enough
+            } else {
+                &mut few
+            };
+            *side = middle;
+        }
+        let (Budget::Zcdp { rho: least }
+        | Budget::Pure { epsilon: least }
+        | Budget::Approx { epsilon: least, .. }) = times(enough);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of records"
+        )]
+        let (mut too_few, mut most) = (
+            n_samples,
+            (self.rank_error() / MOST_SHARE * (1.0 + 1e-9)).ceil() as usize,
+        );
+        while most > too_few + 1 {
+            let middle = too_few + (most - too_few) / 2;
+            let side = if finds(middle, budget) {
+                &mut most
+            } else {
+                &mut too_few
+            };
+            *side = middle;
+        }
         let records = match self.unit {
             Unit::Row => "records",
             Unit::Person { .. } => "persons",
@@ -171,7 +236,6 @@ impl BoundsSpec {
         } else {
             format!("{name} must be greater ")
         };
-        let most = (self.rank_error() / MOST_SHARE).ceil();
         Err(Error::Unsupported(format!(
             "{enough}for bounds of {columns} among {n_samples} {records}, got {name}={given} (or take at least {most} {records}{ranges})"
         )))
@@ -207,6 +271,7 @@ impl BoundsSpec {
 }
 
 impl Stage {
+    /// A choice of both bounds of each column.
     fn new(
         columns: Vec<usize>,
         points: &[&PublicPoints],
@@ -214,9 +279,36 @@ impl Stage {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
+        let cells = points.iter().flat_map(|points| [points.n_cells(); 2]);
+        Self::among(columns, &cells.collect::<Vec<_>>(), n_samples, budget, unit)
+    }
+
+    /// A choice of one bound for the size of each column's values, whose points lie alike on both sides of 0.
+    fn of_sizes(
+        columns: Vec<usize>,
+        points: &[&PublicPoints],
+        n_samples: usize,
+        budget: Budget,
+        unit: Unit,
+    ) -> Result<Self> {
+        let cells = points.iter().map(|points| points.n_cells() / 2);
+        let stage = Self::among(columns, &cells.collect::<Vec<_>>(), n_samples, budget, unit)?;
+        Ok(Self {
+            of_sizes: true,
+            ..stage
+        })
+    }
+
+    /// A choice among so many cells for each bound, by the law and the preference that err by the fewest ranks.
+    fn among(
+        columns: Vec<usize>,
+        cells: &[usize],
+        n_samples: usize,
+        budget: Budget,
+        unit: Unit,
+    ) -> Result<Self> {
         let sensitivity = unit.most_rows("bounds")?;
-        let n_bounds = 2.0 * columns.len() as f64;
-        let logs = || points.iter().map(|points| (points.n_cells() as f64).ln());
+        let n_bounds = cells.len() as f64;
         let (together, apart) = match budget {
             Budget::Zcdp { rho } => ((8.0 * rho).sqrt(), (8.0 * rho / n_bounds).sqrt()),
             // Its δ stays unspent: what is gained by composing many small choices is less than what it costs to have them apart.
@@ -225,17 +317,32 @@ impl Stage {
             }
         };
         let down = 1.0 - 8.0 * f64::EPSILON;
-        let (together, apart) = (together * down, apart * down);
-        // At least one combination has no error, and all others together have a share of at most exp(-RARELY) beyond this one.
-        let every: f64 = logs().map(|log| 2.0 * log).sum();
-        let error_together = 2.0 * sensitivity / together * (every + RARELY);
-        let one = logs().fold(0.0, f64::max);
-        let error_apart = 2.0 * sensitivity / apart * (one + n_bounds.ln() + RARELY);
-        let (law, rank_error, epsilon) = if error_together <= error_apart {
-            (Law::Together(together), error_together, together)
-        } else {
-            (Law::Apart(apart), error_apart, apart)
+        let laws = [Law::Together(together * down), Law::Apart(apart * down)];
+        // Ranks by which a choice errs whose wrong cells count as this many times the right ones, as a logarithm. At least one combination
+        // has no error, and all others together have a share of at most exp(-RARELY) beyond these.
+        let ranks = |law: Law, of: &dyn Fn(usize) -> f64| {
+            let logs = cells.iter().map(|n| of(*n));
+            let (epsilon, log) = match law {
+                Law::Together(epsilon) => (epsilon, logs.sum::<f64>()),
+                Law::Apart(epsilon) => (epsilon, logs.fold(0.0, f64::max) + n_bounds.ln()),
+            };
+            2.0 * sensitivity / epsilon * (log + RARELY)
         };
+        let most = OUTWEIGHED * n_samples as f64;
+        let choices = laws.iter().flat_map(|law| {
+            Preference::ALL
+                .into_iter()
+                .enumerate()
+                .filter_map(move |(k, preference)| {
+                    let inward = ranks(*law, &|n| preference.inward(n));
+                    let outward = ranks(*law, &|n| preference.outward(n));
+                    (k == 0 || inward <= most).then_some((outward, *law, preference))
+                })
+        });
+        let least = choices.min_by(|a, b| a.0.total_cmp(&b.0));
+        let (rank_error, law, preference) =
+            least.unwrap_or((f64::INFINITY, laws[0], Preference::ALL[0]));
+        let (Law::Together(epsilon) | Law::Apart(epsilon)) = law;
         let step = Step::new(
             Query::Bounds,
             Family::Gumbel,
@@ -245,7 +352,9 @@ impl Stage {
         );
         Ok(Self {
             columns,
+            of_sizes: false,
             law,
+            preference,
             step,
             rank_error,
             n_samples: n_samples as f64,
@@ -255,6 +364,16 @@ impl Stage {
     /// Indices of its columns.
     pub(crate) fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Whether one bound is for the sizes of a column's values.
+    pub(crate) fn is_of_sizes(&self) -> bool {
+        self.of_sizes
+    }
+
+    /// What each cell counts as, the innermost first.
+    pub(crate) fn preferences(&self, n_cells: usize) -> Vec<BigUint> {
+        self.preference.counts(n_cells)
     }
 
     fn share(&self) -> f64 {
@@ -287,11 +406,12 @@ impl Stage {
     }
 
     /// Bounds from the released cells of one column: widened to ±2.2 standard deviations where a normal column would be cut further, within
-    /// the first and the last point. `None` where they are degenerate.
+    /// a public range. `None` where they are degenerate.
     pub(crate) fn bounds(
         &self,
         public: &PublicPoints,
         [first, last]: [usize; 2],
+        found: bool,
     ) -> Option<[f64; 2]> {
         let points = public.points();
         let (mut lower, mut upper) = (*points.get(first)?, *points.get(last + 1)?);
@@ -302,10 +422,15 @@ impl Stage {
         let stretch = LEAST_WIDTH / normal_quantile(1.0 - self.share());
         let half = 0.5 * (upper - lower);
         let middle = lower + half;
+        let (least, most) = if found {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        } else {
+            (points[0], points[points.len() - 1])
+        };
         (half > 0.0).then(|| {
             [
-                (middle - stretch * half).max(points[0]),
-                (middle + stretch * half).min(points[points.len() - 1]),
+                (middle - stretch * half).max(least),
+                (middle + stretch * half).min(most),
             ]
         })
     }
@@ -370,11 +495,11 @@ mod tests {
 
     #[test]
     fn the_law_that_errs_less_is_taken() {
-        let pure = spec(10, 50_000, Budget::Pure { epsilon: 0.06 }).unwrap();
+        let pure = spec(10, 50_000, Budget::Pure { epsilon: 0.02 }).unwrap();
         let (rate, together) = only(&pure).rate();
-        assert!(together && rate < 0.03 && rate > 0.03 * (1.0 - 1e-14));
+        assert!(together && rate < 0.01 && rate > 0.01 * (1.0 - 1e-14));
         assert!((pure.share() - pure.rank_error() / 5e4).abs() < 1e-12);
-        let zcdp = spec(10, 50_000, Budget::Zcdp { rho: 0.02 }).unwrap();
+        let zcdp = spec(100, 50_000, Budget::Zcdp { rho: 0.5 }).unwrap();
         let [first, second] = zcdp.stages() else {
             panic!("a finer stage")
         };
@@ -383,11 +508,11 @@ mod tests {
         // A choice weighs a rank with half of its ε, and the scale is in ranks.
         let step = &first.step;
         assert!((step.scale * rate / step.sensitivity - 1.0).abs() < 1e-12);
-        // 40 choices of ε²/8 each.
-        assert!(!together && 40.0 * (2.0 * rate).powi(2) / 8.0 <= 0.02);
-        assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.02 / 40.0).sqrt());
+        // 400 choices of ε²/8 each.
+        assert!(!together && 400.0 * (2.0 * rate).powi(2) / 8.0 <= 0.5);
+        assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.5 / 400.0).sqrt());
         let budget = Budget::Approx {
-            epsilon: 0.06,
+            epsilon: 0.02,
             delta: 1e-6,
         };
         let approx = spec(10, 50_000, budget).unwrap();
@@ -420,7 +545,7 @@ mod tests {
 
     #[test]
     fn ranks_grow_by_at_most_one_and_small_budgets_are_refused() {
-        let found = spec(2, 3_000, Budget::Pure { epsilon: 0.5 }).unwrap();
+        let found = spec(2, 3_000, Budget::Pure { epsilon: 0.1 }).unwrap();
         let ranks: Vec<u64> = (0..3_000).map(|m| only(&found).rank(m)).collect();
         assert!(ranks.windows(2).all(|pair| pair[1] - pair[0] <= 1));
         assert_eq!((ranks[0], ranks[2], ranks[3]), (0, 0, 1));
@@ -468,7 +593,7 @@ mod tests {
             points.iter().position(here).unwrap()
         };
         let stretch = 2.2 / 2.053_748_910_631_823;
-        let bounds = |cells| only(&found).bounds(&public, cells);
+        let bounds = |cells| found.stages()[0].bounds(&public, cells, false);
         let [lower, upper] = bounds([at(50.0), at(62.5) - 1]).unwrap();
         let expected = [56.25 - stretch * 6.25, 56.25 + stretch * 6.25];
         assert!((lower - expected[0]).abs() < 1e-9 && (upper - expected[1]).abs() < 1e-9);

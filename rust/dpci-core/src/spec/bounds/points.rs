@@ -9,8 +9,8 @@ use crate::{Error, Result};
 const PARTS: u32 = 32;
 /// Powers of √2 below the greatest end of a public range.
 const HALVINGS: i32 = 48;
-/// Equidistant parts of a range that powers of 4 were found for.
-const FOUND_PARTS: u32 = 96;
+/// Equidistant parts of a range that was found.
+const FOUND_PARTS: u32 = 64;
 /// Least and greatest power of 4 where no range is public.
 const POWERS: std::ops::RangeInclusive<i32> = -20..=30;
 /// Most points of one column.
@@ -69,13 +69,9 @@ impl PublicPoints {
         Self::new(points, atoms)
     }
 
-    /// Points of a range that was found among powers of 4: equidistant ones, and 0 where it is inside.
+    /// Equidistant points of a range that was found, on both sides of 0.
     pub(crate) fn of_found(lower: f64, upper: f64, atoms: Vec<f64>) -> Result<Self> {
-        let mut points = equidistant(lower, upper, FOUND_PARTS);
-        if lower < 0.0 && 0.0 < upper {
-            points.push(0.0);
-        }
-        Self::new(points, atoms)
+        Self::new(equidistant(lower, upper, FOUND_PARTS), atoms)
     }
 
     /// Points for a column of which no range is public: powers of 4 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0. Values beyond the greatest count
@@ -94,6 +90,12 @@ impl PublicPoints {
     /// Number of cells between neighbouring points.
     pub(crate) fn n_cells(&self) -> usize {
         self.points.len() - 1
+    }
+
+    /// The range of values whose size is in this cell or below it, where points lie alike on both sides of 0.
+    pub(crate) fn sizes_up_to(&self, cell: usize) -> [f64; 2] {
+        let most = self.points[self.n_cells() / 2 + cell + 1];
+        [-most, most]
     }
 
     /// Whether a value does not count: an atom, or missing.
@@ -146,11 +148,9 @@ mod tests {
 
     #[test]
     fn a_range_that_was_found_has_equidistant_points_alone() {
-        let found = PublicPoints::of_found(-16.0, 80.0, vec![]).unwrap();
-        assert_eq!((found.points[0], found.points[96]), (-16.0, 80.0));
-        assert!(found.points.contains(&0.0) && found.points.contains(&-15.0));
-        let positive = PublicPoints::of_found(16.0, 64.0, vec![0.0]).unwrap();
-        assert_eq!(positive.n_cells(), 96);
+        let found = PublicPoints::of_found(-16.0, 16.0, vec![0.0]).unwrap();
+        assert_eq!((found.points[0], found.points[64]), (-16.0, 16.0));
+        assert!(found.points.contains(&0.0) && found.points.contains(&-15.5));
         assert!(PublicPoints::of_found(1.0, 1.0, vec![]).is_err());
     }
 
