@@ -54,16 +54,16 @@ def test_a_plan_is_of_what_the_fit_does(notion, share):
 def test_the_recommended_share_and_what_bounds_cost():
     few = dpci.plan(n_samples=1000, schema=PARTIAL, budget=dpci.ZCDP(0.5))
     many = dpci.plan(n_samples=100_000, schema=PARTIAL, budget=dpci.ZCDP(0.5))
-    assert (few.bounds.share, many.bounds.share) == (0.25, 0.05)
+    assert (few.bounds.share, many.bounds.share) == (0.05, 0.025)
     assert many.bounds.left_out == pytest.approx(0.02)
     known = dpci.plan(n_samples=1000, n_features=3, budget=dpci.ZCDP(0.5))
     assert few.length[0] / known.length[0] == pytest.approx(few.bounds.longer, rel=1e-12)
-    assert 1.0 < many.bounds.longer < few.bounds.longer < 1.08
+    assert 1.0 < many.bounds.longer < few.bounds.longer < 1.02
     text = few.summary()
     assert "released first                age, income" in text
-    assert "recommended bounds_share      0.25, which is rho=0.125 (zCDP)" in text
+    assert "recommended bounds_share      0.05, which is rho=0.025 (zCDP)" in text
     assert f"up to about {few.bounds.left_out:.1%} of the values on either side" in text
-    assert json.loads(json.dumps(few.to_dict()))["bounds"]["share"] == 0.25
+    assert json.loads(json.dumps(few.to_dict()))["bounds"]["share"] == 0.05
     assert known.to_dict()["bounds"] is None
     fixed = dpci.plan(n_samples=1000, schema=replace(PARTIAL, bounds_share=0.3), budget=dpci.ZCDP(0.5))
     assert "\nbounds_share " in fixed.summary()

@@ -46,8 +46,8 @@ class PartialSchema(Displayed):
     terms, intercept, encoding, name, title, source, licence, persons
         The other fields of a :class:`Schema`.
     bounds_share : float, optional
-        Share of the budget of a fit for what the schema lacks, between 0 and 1. None: the smallest of 5%, 10%, 15%, 20%
-        and 25% at which bounds leave out no more than 5% of the values on either side, and 25% if none does.
+        Share of the budget of a fit for what the schema lacks, between 0 and 1. None: the smallest of eight from 2.5%
+        to 25% at which bounds leave out no more than twice this share of the values on either side, or 25%.
     beyond_share : float, optional
         Share of what the gaps cost for the number of records with a number beyond its released bounds. None: it is not
         released.

@@ -341,6 +341,20 @@ mod tests {
     }
 
     #[test]
+    fn counts_of_sizes_are_those_of_values_without_their_signs() {
+        let values = [-9.0, -4.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 16.0];
+        let both = PublicPoints::new(vec![-4.0, -1.0, 0.0, 1.0, 4.0], vec![]).unwrap();
+        let above = PublicPoints::new(vec![0.0, 1.0, 4.0], vec![]).unwrap();
+        let found = counts(std::slice::from_ref(&both), &values)[0].of_sizes();
+        assert_eq!(found, counts(&[above], &values.map(f64::abs))[0]);
+        assert_eq!((found.at.len(), found.between.len()), (3, 2));
+        assert_eq!(
+            [0, 1].map(|cell| both.sizes_up_to(cell)),
+            [[-1.0, 1.0], [-4.0, 4.0]]
+        );
+    }
+
+    #[test]
     fn one_record_moves_no_error_by_more_than_one() {
         let public = [PublicPoints::new(vec![-1.0, 0.0, 1.0, 2.0], vec![0.0, -1.0]).unwrap()];
         let values = [-5.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, f64::NAN];
