@@ -17,6 +17,7 @@ from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_pa
 from dpci.released.counts import Counting, ReleasedCounts
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
+from dpci.schema.transforms import back_within
 from dpci.unit import Persons
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25)
@@ -65,7 +66,7 @@ class BoundsStage:
         if specs.bounds is not None:
             records = _records(schema.numbers(table), persons)
             found = _core.release_bounds(specs.bounds, records, n_threads=n_threads, seed=seed)
-            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
+            bounds = _in_the_table(schema, found)
         if specs.levels is not None:
             codes, labels = schema.levels(table)
             other = None if seed is None else seed ^ _OF_LEVELS
@@ -87,7 +88,7 @@ class BoundsStage:
             found = _core.release_bounds(
                 specs.bounds, lambda columns: count_cells(gaps, columns), n_threads=None, seed=seed
             )
-            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
+            bounds = _in_the_table(schema, found)
         if specs.levels is not None:
             labels, counts = count_levels(gaps)
             other = None if seed is None else seed ^ _OF_LEVELS
@@ -124,6 +125,16 @@ class BoundsStage:
     def counts(self) -> bool:
         """Whether anything is counted."""
         return self.specs.beyond is not None or self.specs.counts is not None
+
+
+def _in_the_table(
+    schema: PartialSchema, found: list[tuple[float, float] | None]
+) -> dict[str, tuple[float, float] | None]:
+    """Return bounds that were chosen after the transform of each column as numbers of the table."""
+    return {
+        column.name: None if bounds is None else back_within(column.transform, bounds, column.range)
+        for column, bounds in zip(schema.unbounded, found, strict=True)
+    }
 
 
 def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:
@@ -218,7 +229,7 @@ def stage_within(
 def _specs(
     schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
 ) -> GapSpecs:
-    ranges = [(column.range, column.zeros) for column in schema.unbounded]
+    ranges = [(column.range, column.zeros, column.transform) for column in schema.unbounded]
     return gap_specs(
         ranges, len(schema.unlisted), n_records, budget, unit=unit, neighbors=neighbors, counting=_counting(schema)
     )

@@ -26,9 +26,9 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
+from dpci.schema.transforms import Transform, back, forth
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
-Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
@@ -176,11 +176,11 @@ class NumericColumn:
 
     def forth(self, numbers: _F64) -> _F64:
         """Numbers after the transform."""
-        return _signed_log(numbers) if self.transform == "signed_log" else numbers
+        return forth(self.transform, numbers)
 
     def back(self, numbers: _F64) -> _F64:
         """Return the numbers that the transform takes to these."""
-        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.transform == "signed_log" else numbers
+        return back(self.transform, numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,9 @@ class UnboundedColumn:
     zeros : bool
         Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
         values, and hold 0 as well.
-    scale, transform, unit, per, since
+    transform : {"none", "signed_log"}
+        See :class:`NumericColumn`. Bounds are chosen after the transform.
+    scale, unit, per, since
         See :class:`NumericColumn`.
     outside : {"clip", "weight"}
         Treatment of a value beyond the released bounds, see :class:`NumericColumn`.
@@ -702,7 +704,3 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     if not labels or len(set(labels)) != len(labels):
         raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
     return labels
-
-
-def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.sign(values) * np.log1p(np.abs(values))
