@@ -83,7 +83,9 @@ def coefficients(schema: Schema, table: Table, chances: NDArray[np.float64]) -> 
     """Return the population's coefficients, and the standard deviations of its columns."""
     whole = schema.transform({**table, "y": chances > 0.5})
     X = np.asarray(whole.X.toarray() if hasattr(whole.X, "toarray") else whole.X)
-    truth, _ = ordinary(np.column_stack([X, np.ones(len(X))]), chances, np.zeros(X.shape[1] + 1))
+    rows = np.column_stack([X, np.ones(len(X))])
+    start, _ = ordinary(rows[:5_000], chances[:5_000], np.zeros(rows.shape[1]))
+    truth, _ = ordinary(rows, chances, start)
     return truth, np.r_[X.std(axis=0), 1.0]
 
 
