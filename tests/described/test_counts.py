@@ -204,6 +204,27 @@ def test_a_regression_counts_within_its_budget():
     assert len(matrix.privacy["released_bounds"]["cells"]["wage"]) == N_BINS + 3
 
 
+@pytest.mark.parametrize("target", [TARGET, UnboundedTarget(column="income")])
+def test_the_most_common_category_is_a_reference_that_nobody_named(target):
+    table = {**TABLE, "income": np.nan_to_num(TABLE["income"]), "one": np.arange(N)}
+    columns = (UnlistedColumn(name="town"), UnlistedColumn(name="one"), AGE)
+    schema = PartialSchema(columns=columns, target=target, counts_share=0.2)
+    found = release(schema, table, budget=dpci.ApproxDP(8.0, 1e-6))
+    town, one, _ = found.schema.columns
+    assert town.reference == "north" == town.categories[int(np.argmax(found.counts.cells["town"]))]
+    # Nothing of a column without a common level is listed, and no category is left to compare others with.
+    assert (one.categories, one.reference) == (("other",), None)
+    assert not failures(found.officer_report(schema=schema))
+    keywords = {"loss": "squared"} if target is not TARGET else {}
+    schema = replace(schema, columns=(columns[0], AGE))
+    fit = dpci.fit(table, schema=schema, budget=dpci.ApproxDP(8.0, 1e-6), seed=1, **keywords)
+    assert fit.names == ("town=south", "town=west", "town=other", "age", "intercept")
+    assert not failures(fit.officer_report(schema=schema))
+    if keywords:
+        with pytest.raises(dpci.InvalidInput, match="need a reference category"):
+            dpci.fit(table, schema=replace(schema, counts_share=None), budget=BOTH, **keywords)
+
+
 def test_counts_cost_a_joint_fit_no_more_than_they_say():
     without = replace(LISTS, beyond_share=None, counts_share=None, bounds_share=0.1)
     found = {share: dpci.fit(TABLE, schema=schema, budget=BOTH, seed=1) for share, schema in

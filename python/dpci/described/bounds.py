@@ -1,7 +1,7 @@
 """Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_part, gap_specs, rest_after, source_of
 from dpci.released.counts import Counting, ReleasedCounts
+from dpci.schema.columns import CategoricalColumn, Column
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.schema.transforms import back_within
@@ -115,6 +116,7 @@ class BoundsStage:
                 names = [column.name for column in schema.gaps]
                 for name, own in zip(names, found.cells, strict=True):
                     cells[name] = tuple(next(released) for _ in own)
+                complete = _referenced(schema, complete, cells)
             counts = ReleasedCounts(
                 beyond_share=schema.beyond_share, counts_share=schema.counts_share, beyond=beyond, cells=cells
             )
@@ -135,6 +137,19 @@ def _in_the_table(
         column.name: None if bounds is None else back_within(column.transform, bounds, column.range)
         for column, bounds in zip(schema.unbounded, found, strict=True)
     }
+
+
+def _referenced(schema: PartialSchema, complete: Schema, cells: dict[str, tuple[int, ...]]) -> Schema:
+    """Return the complete schema with the most common released category as a reference that nobody named."""
+    unnamed = {column.name for column in schema.unlisted if column.reference is None}
+
+    def referenced(column: Column) -> Column:
+        if column.name not in unnamed or not isinstance(column, CategoricalColumn) or len(column.categories) == 1:
+            return column
+        counts = cells[column.name]
+        return replace(column, reference=column.categories[counts.index(max(counts))])
+
+    return replace(complete, columns=tuple(map(referenced, complete.columns)))
 
 
 def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:

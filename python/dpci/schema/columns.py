@@ -406,7 +406,8 @@ class UnlistedColumn:
     categories : tuple of str
         Public categories, which are listed whatever the table holds, and cost nothing.
     reference : str, optional
-        The reference: one of the public categories, or ``other`` beside at least one of these.
+        The reference: one of the public categories, or ``other`` beside at least one of these. None: with
+        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, else none.
     other : str
         Category of all values that are not listed.
     missing : str, optional

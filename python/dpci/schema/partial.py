@@ -62,8 +62,8 @@ class PartialSchema(Displayed):
         released.
     counts_share : float, optional
         Share of what the gaps cost for counts of each of them: the records in 20 parts of the range between the bounds,
-        or with each category, of which :meth:`dpci.ReleasedSchema.describe` makes medians and quartiles. None: they are
-        not released.
+        or with each category, of which :meth:`dpci.ReleasedSchema.describe` makes medians and quartiles. They also
+        choose a reference for an :class:`UnlistedColumn` that names none. None: they are not released.
 
     Raises
     ------
