@@ -212,13 +212,23 @@ def test_the_most_common_category_is_a_reference_that_nobody_named(target):
     found = release(schema, table, budget=dpci.ApproxDP(8.0, 1e-6))
     town, one, _ = found.schema.columns
     assert town.reference == "north" == town.categories[int(np.argmax(found.counts.cells["town"]))]
-    # Nothing of a column without a common level is listed, and no category is left to compare others with.
-    assert (one.categories, one.reference) == (("other",), None)
+    # No row has another category, and none has a column that no row would be in.
+    assert (town.categories, town.other) == (("north", "south", "west"), "north")
+    assert town.codes(np.array(["south", "east"])).tolist() == [1, 0]
+    assert len(found.describe().columns[0].shares) == len(town.categories)
+    # Nothing of a column without a common level is listed: its one category has no column.
+    assert (one.categories, one.reference) == (("other",), "other")
+    assert found.schema.names == ("town=south", "town=west", "age")
     assert not failures(found.officer_report(schema=schema))
+    assert dpci.ReleasedSchema.from_json(found.to_json()).schema == found.schema
     keywords = {"loss": "squared"} if target is not TARGET else {}
-    schema = replace(schema, columns=(columns[0], AGE))
+    with_terms = PartialSchema.from_formula(f"{target.column} ~ town * age", replace(schema, columns=(TOWN, AGE)))
+    assert release(with_terms, table, budget=dpci.ApproxDP(8.0, 1e-6)).schema.columns[0].other == "other"
+    alone = replace(schema, columns=columns[1:2], target=TARGET)
+    assert release(alone, table, budget=dpci.ApproxDP(8.0, 1e-6)).schema.names == ("one=other",)
     fit = dpci.fit(table, schema=schema, budget=dpci.ApproxDP(8.0, 1e-6), seed=1, **keywords)
-    assert fit.names == ("town=south", "town=west", "town=other", "age", "intercept")
+    assert fit.names == ("town=south", "town=west", "age", "intercept")
+    assert fit.interval_refusal is None
     assert not failures(fit.officer_report(schema=schema))
     if keywords:
         with pytest.raises(dpci.InvalidInput, match="need a reference category"):

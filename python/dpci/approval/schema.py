@@ -68,9 +68,10 @@ def _filled(given: PartialSchema, known: Schema) -> Schema:
         if column.name not in gaps & ours.keys():
             return column
         own = ours[column.name]
-        if isinstance(own, CategoricalColumn) and isinstance(column, CategoricalColumn):
-            # Which category is the reference may follow from the counts.
-            column = dataclasses.replace(column, reference=column.reference or own.reference)
+        if isinstance(own, CategoricalColumn) and isinstance(column, CategoricalColumn) and column.reference is None:
+            # Which category is the reference, and whether there is another one, may follow from the counts.
+            taken = {name: getattr(own, name) for name in ("categories", "reference", "other", "missing")}
+            column = dataclasses.replace(column, **taken)
         return dataclasses.replace(column, source=own.source)
 
     columns = map(released, found.columns)

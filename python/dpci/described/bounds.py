@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.accounting.costs import steps_from
 from dpci.budgets import Budget, Neighbors
 from dpci.data.parts import DescribedParts
 from dpci.described.counts import CellCounts, count_rows
 from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_part, gap_specs, rest_after, source_of
-from dpci.released.counts import Counting, ReleasedCounts
+from dpci.released.counts import Counting, ReleasedCounts, half_width
 from dpci.schema.columns import CategoricalColumn, Column
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -116,7 +117,8 @@ class BoundsStage:
                 names = [column.name for column in schema.gaps]
                 for name, own in zip(names, found.cells, strict=True):
                     cells[name] = tuple(next(released) for _ in own)
-                complete = _referenced(schema, complete, cells)
+                (step,) = steps_from([specs.counts.step])
+                complete, cells = _compared(schema, complete, cells, half_width(step))
             counts = ReleasedCounts(
                 beyond_share=schema.beyond_share, counts_share=schema.counts_share, beyond=beyond, cells=cells
             )
@@ -139,17 +141,34 @@ def _in_the_table(
     }
 
 
-def _referenced(schema: PartialSchema, complete: Schema, cells: dict[str, tuple[int, ...]]) -> Schema:
-    """Return the complete schema with the most common released category as a reference that nobody named."""
-    unnamed = {column.name for column in schema.unlisted if column.reference is None}
+def _compared(
+    schema: PartialSchema, complete: Schema, cells: dict[str, tuple[int, ...]], error: float
+) -> tuple[Schema, dict[str, tuple[int, ...]]]:
+    """Return the complete schema and its counts, where these name a reference that nobody named.
 
-    def referenced(column: Column) -> Column:
-        if column.name not in unnamed or not isinstance(column, CategoricalColumn) or len(column.categories) == 1:
+    It is the most common released category. Where the count of ``other`` is no more than its noise explains, ``other``
+    has no column, which no rows would tell from the rest: such rows count as the reference. Terms name theirs.
+    """
+    if complete.terms:
+        return complete, cells
+    unnamed = {column.name: column.other for column in schema.unlisted if column.reference is None}
+    found = dict(cells)
+
+    def compared(column: Column) -> Column:
+        if column.name not in unnamed or not isinstance(column, CategoricalColumn):
             return column
-        counts = cells[column.name]
-        return replace(column, reference=column.categories[counts.index(max(counts))])
+        counts, other = dict(zip(column.categories, cells[column.name], strict=True)), unnamed[column.name]
+        reference = max(counts, key=counts.__getitem__)
+        if counts[other] <= error and reference != other:
+            del counts[other]
+        found[column.name] = tuple(counts.values())
+        kept = other if other in counts else reference
+        missing = kept if column.missing == other else column.missing
+        return replace(column, categories=tuple(counts), reference=reference, other=kept, missing=missing)
 
-    return replace(complete, columns=tuple(map(referenced, complete.columns)))
+    made = replace(complete, columns=tuple(map(compared, complete.columns)))
+    # A matrix has a column, whatever was released.
+    return (made, found) if made.names else (complete, cells)
 
 
 def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:

@@ -320,7 +320,8 @@ class CategoricalColumn:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
                 raise InvalidInput(f"column {self.name!r}: reference must be a category, got {self.reference!r}")
-            if len(self.categories) == 1:
+            # A released list can have one category alone, and then no column.
+            if len(self.categories) == 1 and self.other is None:
                 raise InvalidInput(
                     f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
                 )
@@ -407,7 +408,8 @@ class UnlistedColumn:
         Public categories, which are listed whatever the table holds, and cost nothing.
     reference : str, optional
         The reference: one of the public categories, or ``other`` beside at least one of these. None: with
-        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, else none.
+        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, else none;
+        ``other`` counts as it where the counts show no rows of it.
     other : str
         Category of all values that are not listed.
     missing : str, optional
