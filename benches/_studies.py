@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def quality(study: Any) -> list[str]:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    for row in (header, ["---"] * len(header), *rows):
+    for row in chain((header, ["---"] * len(header)), rows):
         yield f"| {' | '.join(map(str, row))} |"
 
 

@@ -1,4 +1,4 @@
-"""Audits releases of bounds and of lists: one record, or a person with three rows, is replaced or taken away.
+"""Audits releases of bounds, lists and counts: one record, or a person with three rows, is replaced or taken away.
 
 The argument is the number of runs. Prints docs/evidence/schema_audit.md.
 """
@@ -17,11 +17,18 @@ from _audits import least, seeds_of
 from _environments import now
 from _timing import commit
 from dpci import _core
+from dpci.described.counts import count_rows
+from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn, UnlistedColumn
 
 N_ROWS = 3
 N, LOWER, UPPER = 100, 0.0, 8.0
 """Records and public range of the column with bounds."""
-PURE, APPROX = dpci.PureDP(4.0), dpci.ApproxDP(1.0, 0.05)
+PURE, APPROX, COUNTED = dpci.PureDP(4.0), dpci.ApproxDP(1.0, 0.05), dpci.PureDP(0.5)
+PARTIAL = PartialSchema(
+    columns=(UnboundedColumn(name="number", missing="middle"), UnlistedColumn(name="level", categories=("a", "b"))),
+    target=ClassTarget(column="class", negative=("no",), positive=("yes",)),
+)
+COMPLETE = PARTIAL.completed({"number": (LOWER, UPPER)}, {}, source="")
 Law = dict[Hashable, float]
 _F64 = NDArray[np.float64]
 
@@ -148,6 +155,38 @@ def of_levels(way: Way, n_runs: int) -> float:
     return audited([[tuple(one) for one in side] for side in draws], [levels_law(one, way) for one in counts], APPROX)
 
 
+def of_counts(way: Way, n_runs: int, *, beyond: bool = False) -> float:
+    """Return the lower bound for the counts of a number and a level, or for the records beyond their bounds.
+
+    The rows of one person are in the middle and have the level a; those of the other one have no number, or one beyond
+    the bounds, and the level b.
+    """
+    epsilon = way.times * COUNTED.epsilon
+    terms = _core.Terms(N, way.neighbors, **way.unit)
+    spec = _core.CountsSpec(terms, n_columns=None if beyond else 2, budget=_core.Budget.pure(epsilon))
+    new = way.rows if way.sides == 2 else 0
+    far = 2.0 * UPPER
+    # Of records that are added or removed it is the one beyond the bounds.
+    own = (far if beyond and not new else 1.0, far if beyond else np.nan)
+    tables = []
+    for value, level, rows in ((own[0], "a", way.rows), (own[1], "b", new)):
+        numbers, levels = np.append(np.ones(N), np.full(rows, value)), np.append(np.full(N, "a"), np.full(rows, level))
+        ids = np.minimum(np.arange(len(numbers)), N) if way.unit or way.rows == 1 else np.arange(len(numbers))
+        found = count_rows(PARTIAL, COMPLETE, {"number": numbers, "level": levels}, ids, way.rows)
+        tables.append([found.beyond] if beyond else np.concatenate(found.cells).tolist())
+    draws = [np.array([_core.release_counts(spec, counts, seed=seed) for seed in seeds])
+             for counts, seeds in zip(tables, seeds_of(n_runs, 0), strict=True)]  # fmt: skip
+    scale = np.ceil((1.0 if beyond else way.sides * 2.0 * way.moves) / epsilon)
+    first, second = map(np.array, tables)
+    losses = [(np.abs(side - second) - np.abs(side - first)).sum(axis=1) / scale for side in draws]
+    return least([loss[:, None] for loss in losses], COUNTED)
+
+
+def of_beyond(way: Way, n_runs: int) -> float:
+    """Return the lower bound for the number of records, or persons, beyond their bounds."""
+    return of_counts(way, n_runs, beyond=True)
+
+
 def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: dpci.PureDP | dpci.ApproxDP) -> float:
     """Return a lower bound on ε, or on δ at the ε of the budget, from a threshold on the privacy loss."""
     tiny = 1e-300
@@ -164,18 +203,25 @@ def main() -> None:
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
         f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, at a\n"
-        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. The\n"
-        "lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a release, which\n"
-        "other code computes from the law. They are also given for a release with twice the budget of the claim,\n"
-        "and for one that takes the rows of the person for people.\n"
+        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. Counts\n"
+        "are those of a number, which goes missing, and of its level, and of the records beyond bounds, at a claim\n"
+        "of ε = .5. The lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a\n"
+        "release, which other code computes from the law. They are also given for a release with twice the budget of\n"
+        "the claim, and for one that takes the rows of the person for people.\n"
     )
     print("| release | neighbours | rows | claim | at least | twice the budget: at least | rows as people: at least |")
     print("|---|---|---|---|---|---|---|")
-    for run, neighbors, rows in itertools.product((of_bounds, of_levels), ("replace_one", "add_remove"), (1, N_ROWS)):
+    kinds = {
+        of_bounds: ("bounds", PURE.epsilon, "ε = 4"),
+        of_levels: ("lists", APPROX.delta, "δ = .05"),
+        of_counts: ("counts of columns", COUNTED.epsilon, "ε = .5"),
+        of_beyond: ("records beyond bounds", COUNTED.epsilon, "ε = .5"),
+    }
+    for run, neighbors, rows in itertools.product(kinds, ("replace_one", "add_remove"), (1, N_ROWS)):
         ways = [Way(neighbors=neighbors, rows=rows), Way(neighbors=neighbors, rows=rows, times=2.0)]
         ways += [Way(neighbors=neighbors, rows=rows, as_people=True)] if rows > 1 else []
         found = [run(way, n_runs) for way in ways]
-        what, claim, name = ("bounds", 4.0, "ε = 4") if run is of_bounds else ("lists", 0.05, "δ = .05")
+        what, claim, name = kinds[run]
         cells = (what, neighbors, str(rows), name, *(f"{v:.3g}" for v in found), *([""] if rows == 1 else []))
         print(f"| {' | '.join(cells)} |", flush=True)
         if not found[0] <= claim < min(found[1:]):

@@ -8,6 +8,7 @@ import argparse
 import datetime as dt
 import math
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -82,7 +83,9 @@ def coefficients(schema: Schema, table: Table, chances: NDArray[np.float64]) -> 
     """Return the population's coefficients, and the standard deviations of its columns."""
     whole = schema.transform({**table, "y": chances > 0.5})
     X = np.asarray(whole.X.toarray() if hasattr(whole.X, "toarray") else whole.X)
-    truth, _ = ordinary(np.column_stack([X, np.ones(len(X))]), chances, np.zeros(X.shape[1] + 1))
+    rows = np.column_stack([X, np.ones(len(X))])
+    start, _ = ordinary(rows[:5_000], chances[:5_000], np.zeros(rows.shape[1]))
+    truth, _ = ordinary(rows, chances, start)
     return truth, np.r_[X.std(axis=0), 1.0]
 
 
@@ -105,51 +108,69 @@ def touched(schema: Schema, people: Table) -> float:
     return float(np.any(beyond, axis=0).mean())
 
 
-def replicates(label: str, width: float | None, n: int, seeds: range) -> list[Any]:
+def replicates(label: str, widths: list[float | None], n: int, seeds: range) -> dict[float | None, list[Any]]:
+    """Return the outcome of each seed and of each width of the public ranges; key -1: that of known quantiles."""
     warnings.simplefilter("ignore")
     table, chances = population()
     budget = BUDGETS[label]
-    known, partial = oracle(table), gaps_of(budget, width)
+    known = oracle(table)
+    partial = {width: gaps_of(budget, width) for width in widths}
     of_known = coefficients(known, table, chances)
-    found: list[Any] = []
+    found: dict[float | None, list[Any]] = {width: [] for width in (*widths, -1.0)}
     for seed in seeds:
         rng = np.random.default_rng(seed)
         rows = rng.integers(0, SIZE, n)
         people: Table = {**{name: values[rows] for name, values in table.items()}, "y": rng.random(n) < chances[rows]}
-        wide = dpci.fit(people, schema=known, budget=budget, seed=seed)
-        try:
-            fit = dpci.fit(people, schema=partial, budget=budget, seed=seed)
-        except dpci.InvalidInput:
-            found.append("refused")
-            continue
-        if fit.interval_refusal:
-            found.append("unusable")
-            continue
-        ideal = {} if wide.interval_refusal else halves(wide, of_known)
-        own = halves(fit, coefficients(fit.schema, table, chances))
-        found.append((own, ideal, touched(fit.schema, people)))
+        ideal = dpci.fit(people, schema=known, budget=budget, seed=seed)
+        found[-1.0].append("unusable" if ideal.interval_refusal else halves(ideal, of_known))
+        for width in widths:
+            try:
+                fit = dpci.fit(people, schema=partial[width], budget=budget, seed=seed)
+            except dpci.InvalidInput:
+                found[width].append("refused")
+                continue
+            if fit.interval_refusal:
+                found[width].append("unusable")
+                continue
+            own = halves(fit, coefficients(fit.schema, table, chances))
+            found[width].append((own, touched(fit.schema, people)))
     return found
 
 
-def row(label: str, width: float | None, n: int, seeds: range) -> list[str]:
-    found = replicates(label, width, n, seeds)
-    ranges = "none" if width is None else f"{width:,.0f} times"
-    shares = [f"{found.count(what) / len(found):.1%}" for what in ("refused", "unusable")]
-    runs = [each for each in found if not isinstance(each, str)]
-    if not runs:
-        return [f"{n:,}", label, ranges, *shares, "", "", "", ""]
-    ratios = {}
-    for name in {name for own, ideal, _ in runs for name in own if name in ideal}:
-        pairs = [(own[name][0], ideal[name][0]) for own, ideal, _ in runs if name in own and name in ideal]
-        ratios[name] = np.median([a for a, _ in pairs]) / np.median([b for _, b in pairs])
-    length = math.exp(np.mean(np.log(list(ratios.values())))) if ratios else math.nan
-    numbers = [ratios[name] for name in ratios if name in NUMBERS]
-    only = math.exp(np.mean(np.log(numbers))) if numbers else math.nan
-    hits = [hit for own, _, _ in runs for _, hit in own.values()]
-    ideal = [hit for _, each, _ in runs for _, hit in each.values()]
-    covered = f"{np.mean(hits):.3f} ({np.mean(ideal):.3f})" if ideal else f"{np.mean(hits):.3f}"
-    beyond = np.mean([share for _, _, share in runs])
-    return [f"{n:,}", label, ranges, *shares, f"{beyond:.1%}", f"{length:.2f}", f"{only:.2f}", covered]
+def lengths(own: list[Any], ideal: list[Any], names: Iterable[str]) -> float:
+    """Return the geometric mean of the ratios of median lengths."""
+    ratios = []
+    for name in names:
+        pair = [[run[name][0] for run in runs if name in run] for runs in (own, ideal)]
+        if all(pair):
+            ratios.append(np.median(pair[0]) / np.median(pair[1]))
+    return math.exp(np.mean(np.log(ratios))) if ratios else math.nan
+
+
+def rows(label: str, widths: list[float | None], n: int, seeds: range) -> list[list[str]]:
+    """Return the rows of the table for one budget and one number of records."""
+    found = replicates(label, widths, n, seeds)
+    known = found.pop(-1.0)
+    ideal = [run for run in known if not isinstance(run, str)]
+    table = []
+    for width, runs in found.items():
+        ranges = "none" if width is None else f"{width:,.0f} times"
+        shares = [f"{runs.count('refused') / len(runs):.1%}",
+                  f"{runs.count('unusable') / len(runs):.1%} ({known.count('unusable') / len(runs):.1%})"]  # fmt: skip
+        usable = [run for run in runs if not isinstance(run, str)]
+        line = [f"{n:,}", label, ranges, *shares]
+        if usable:
+            own = [run for run, _ in usable]
+            names = {name for run in own for name in run}
+            both = [lengths(own, ideal, which) for which in (names, names & set(NUMBERS))]
+            hits = [np.mean([hit for run in which for _, hit in run.values()]) if which else math.nan
+                    for which in (own, ideal)]  # fmt: skip
+            beyond = np.mean([share for _, share in usable])
+            line += [f"{beyond:.1%}", *(f"{length:.2f}" for length in both), f"{hits[0]:.3f} ({hits[1]:.3f})"]
+        else:
+            line += [""] * 4
+        table.append([cell.replace("nan", "-") for cell in line])
+    return table
 
 
 def main() -> None:
@@ -168,22 +189,21 @@ def main() -> None:
     )
     print(
         "`ranges`: how many times too wide the public ranges are. `refused`: before anything is paid. `unusable`: fits "
-        "without intervals. `beyond`: records with a number beyond the released bounds. `length`: of the intervals, in "
-        "standard deviations of their columns, over those of a fit that knows the 2% and 98% quantiles and the "
-        "categories, geometric mean of all coefficients; `numbers`: of those of numbers. `covered`: by 95% intervals, "
-        "of the coefficients of the population at the released bounds; in brackets with known quantiles. Under pure DP "
-        "and zCDP the 12 categories are public.\n"
+        "without intervals, in brackets with known quantiles. `beyond`: records with a number beyond the released "
+        "bounds. `length`: of the intervals, in standard deviations of their columns, over those of a fit that knows "
+        "the 2% and 98% quantiles and the categories, geometric mean of all coefficients; `numbers`: of those of "
+        "numbers. `covered`: by 95% intervals, of the coefficients of the population at the released bounds; in "
+        "brackets with known quantiles. Under pure DP and zCDP the 12 categories are public.\n"
     )
     cells = [
-        (label, width or None, n, range(given.seed, given.seed + runs))
+        (label, [width or None for width in given.widths], n, range(given.seed, given.seed + runs))
         for n, runs in zip(given.sizes, given.runs, strict=True)
         for label in BUDGETS
-        for width in given.widths
     ]
     with ProcessPoolExecutor(given.workers) as pool:
-        rows = pool.map(row, *zip(*cells, strict=True))
+        tables = pool.map(rows, *zip(*cells, strict=True))
         header = ("n", "budget", "ranges", "refused", "unusable", "beyond", "length", "numbers", "covered")
-        for line in markdown(header, rows):
+        for line in markdown(header, (line for table in tables for line in table)):
             print(line, flush=True)
 
 

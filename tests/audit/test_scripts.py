@@ -108,6 +108,8 @@ def test_few_runs_find_no_more_than_the_claim(neighbors, rows):
     way = schema_audit.Way(neighbors=neighbors, rows=rows)
     assert schema_audit.of_bounds(way, 300) <= 4.0
     assert schema_audit.of_levels(way, 300) <= 0.05
+    assert schema_audit.of_counts(way, 300) <= 0.5
+    assert schema_audit.of_beyond(way, 300) <= 0.5
     of_bounds, _ = schema_audit.bounds_law(np.arange(100.0) / 13.0, 0.1, way)
     for law in (schema_audit.levels_law((3, 8), way), of_bounds):
         assert sum(law.values()) == pytest.approx(1.0)
@@ -117,6 +119,8 @@ def test_rows_that_are_taken_for_people_are_found():
     way = schema_audit.Way(neighbors="add_remove", rows=3, as_people=True)
     assert schema_audit.of_bounds(way, 6_000) > 4.0
     assert schema_audit.of_levels(way, 1_000) > 0.05
+    assert schema_audit.of_counts(way, 2_000) > 0.5
+    assert schema_audit.of_beyond(way, 3_000) > 0.5
 
 
 # As many runs as half the noise needs to be found; 200,000 are in docs/evidence/shaped_audit.md.

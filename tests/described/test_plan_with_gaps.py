@@ -10,6 +10,8 @@ import dpci
 from dpci.schema import (
     CategoricalColumn,
     ClassTarget,
+    NumericColumn,
+    NumericTarget,
     PartialSchema,
     UnboundedColumn,
     UnboundedTarget,
@@ -136,6 +138,22 @@ def test_a_plan_of_a_matrix_is_of_what_the_fit_does(notion, share):
     assert other.bounds.share == plan.bounds.share
     assert (other.std_errors < plan.std_errors).all()
     assert plan.names == fit.names
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_plan_of_a_matrix_knows_missing_values_dates_and_logarithms():
+    columns = (
+        UnboundedColumn(name="since", since="2020-01-01", missing="middle"),
+        UnboundedColumn(name="pay", transform="signed_log"),
+    )
+    known = NumericColumn(name="day", lower=0, upper=900, since="2020-01-01")
+    schema = PartialSchema(columns=(*columns, known), target=NumericTarget(column="y", lower=0, upper=1))
+    found = dpci.plan(n_samples=50_000, schema=schema, loss="squared", budget=dpci.ZCDP(0.5))
+    assert found.names == ("since", "pay", "day", "since=missing", "intercept")
+    assert np.isfinite(found.half_widths).all()
+    assert "one in ten missing" in found.summary()
+    # One in ten is missing: the indicator varies by .3 of its bounds, a uniform number by .58 of half of them.
+    assert 1.5 < found.half_widths[3] / found.half_widths[0] < 2.5
 
 
 def test_a_plan_of_a_matrix_takes_no_earlier_release_and_refuses_as_the_fit():

@@ -215,6 +215,45 @@ def test_odd_columns_have_bounds(kind, known):
         assert upper - lower < 100.0
 
 
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("known", [{}, {"lower": 0, "upper": 1e9}])
+def test_bounds_on_a_logarithmic_scale_are_chosen_there(notion, known):
+    # In the unit of the table they would be widened beyond 0, where the logarithm stretches.
+    column = UnboundedColumn(name="income", transform="signed_log", missing="middle", **known)
+    ends = np.log1p(np.quantile(TABLE["income"], [0.02, 0.98]))
+    for seed in range(5):
+        found = release((column,), budget=BUDGETS[notion], seed=seed)
+        lower, upper = np.log1p(found.bounds["income"])
+        assert ends[0] - 1.5 < lower < ends[0] + 1.0
+        assert ends[1] - 1.0 < upper < ends[1] + 1.5
+        assert np.log1p(found.schema.columns[0].missing) == pytest.approx((lower + upper) / 2)
+    again = dpci.ReleasedSchema.from_json(found.to_json())
+    assert again._record.logarithmic == ("income",)
+    failed = [line for line in again.officer_report(schema=partial((column,))).splitlines() if "| FAILED |" in line]
+    assert failed == ["| FAILED | its noise came from a seed: NOT PRIVATE |"]
+    with pytest.raises(dpci.InvalidInput, match="logarithmic must name columns"):
+        dataclasses.replace(found._record, logarithmic=())
+
+
+@pytest.mark.parametrize("values", [*ODD.values(), -ODD["one far out"], np.full(N, 1e305), np.full(N, -1e17)])
+def test_odd_columns_have_finite_bounds_on_a_logarithmic_scale(values):
+    table = {"x": values, "ill": TABLE["ill"]}
+    for known in ({}, {"lower": -1e9, "upper": 1e9}):
+        schema = partial((UnboundedColumn(name="x", transform="signed_log", **known),))
+        for seed in range(3):
+            lower, upper = dpci.release_schema(table, schema=schema, budget=dpci.PureDP(0.05), seed=seed).bounds["x"]
+            assert -1e300 <= lower < upper <= 1e300
+
+
+def test_infinite_numbers_are_refused_before_anything_is_spent():
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    for far in (np.inf, -np.inf):
+        table = {**TABLE, "income": np.where(np.arange(N) == 5, far, TABLE["income"])}
+        with pytest.raises(dpci.InvalidInput, match="finite"):
+            dpci.release_schema(table, schema=PARTIAL, budget=BUDGETS["zcdp"], ledger=ledger)
+    assert ledger.history == ()
+
+
 BAD = {
     "no gap": ({"columns": (NumericColumn(name="age", lower=0, upper=1),)}, "must have an UnboundedColumn"),
     "small budget": ({"budget": dpci.PureDP(1e-3)}, "at least 0[.].* for bounds of 3 columns among 6000"),

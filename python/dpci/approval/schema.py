@@ -62,11 +62,19 @@ def _filled(given: PartialSchema, known: Schema) -> Schema:
     levels = {column.name: column.categories for column in known.columns if isinstance(column, CategoricalColumn)}
     found = given.completed(bounds, levels, source="")
     gaps = {column.name for column in given.gaps}
-    sources = {column.name: column.source for column in known.columns if column.source.startswith(RELEASED)}
-    columns = (
-        dataclasses.replace(column, source=sources[column.name]) if column.name in gaps & sources.keys() else column
-        for column in found.columns
-    )
+    ours = {column.name: column for column in known.columns if column.source.startswith(RELEASED)}
+
+    def released(column: Column) -> Column:
+        if column.name not in gaps & ours.keys():
+            return column
+        own = ours[column.name]
+        if isinstance(own, CategoricalColumn) and isinstance(column, CategoricalColumn) and column.reference is None:
+            # Which category is the reference, and whether there is another one, may follow from the counts.
+            taken = {name: getattr(own, name) for name in ("categories", "reference", "other", "missing")}
+            column = dataclasses.replace(column, **taken)
+        return dataclasses.replace(column, source=own.source)
+
+    columns = map(released, found.columns)
     target = found.target
     if target.column in gaps and known.target.source.startswith(RELEASED):
         target = dataclasses.replace(target, source=known.target.source)

@@ -1,22 +1,25 @@
 """Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.accounting.costs import steps_from
 from dpci.budgets import Budget, Neighbors
 from dpci.data.parts import DescribedParts
 from dpci.described.counts import CellCounts, count_rows
 from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_part, gap_specs, rest_after, source_of
-from dpci.released.counts import Counting, ReleasedCounts
+from dpci.released.counts import Counting, ReleasedCounts, half_width
+from dpci.schema.columns import CategoricalColumn, Column
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
+from dpci.schema.transforms import back_within
 from dpci.unit import Persons
 
 SHARES = (0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25)
@@ -66,7 +69,7 @@ class BoundsStage:
         if specs.bounds is not None:
             records = _records(schema.numbers(table), persons)
             found = _core.release_bounds(specs.bounds, records, n_threads=n_threads, seed=seed)
-            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
+            bounds = _in_the_table(schema, found)
         if specs.levels is not None:
             codes, labels = schema.levels(table)
             other = None if seed is None else seed ^ _OF_LEVELS
@@ -88,7 +91,7 @@ class BoundsStage:
             found = _core.release_bounds(
                 specs.bounds, lambda columns: count_cells(gaps, columns), n_threads=None, seed=seed
             )
-            bounds = dict(zip((column.name for column in schema.unbounded), found, strict=True))
+            bounds = _in_the_table(schema, found)
         if specs.levels is not None:
             labels, counts = count_levels(gaps)
             other = None if seed is None else seed ^ _OF_LEVELS
@@ -115,6 +118,8 @@ class BoundsStage:
                 names = [column.name for column in schema.gaps]
                 for name, own in zip(names, found.cells, strict=True):
                     cells[name] = tuple(next(released) for _ in own)
+                (step,) = steps_from([specs.counts.step])
+                complete, cells = _compared(schema, complete, cells, half_width(step))
             counts = ReleasedCounts(
                 beyond_share=schema.beyond_share, counts_share=schema.counts_share, beyond=beyond, cells=cells
             )
@@ -125,6 +130,46 @@ class BoundsStage:
     def counts(self) -> bool:
         """Whether anything is counted."""
         return self.specs.beyond is not None or self.specs.counts is not None
+
+
+def _in_the_table(
+    schema: PartialSchema, found: list[tuple[float, float] | None]
+) -> dict[str, tuple[float, float] | None]:
+    """Return bounds that were chosen after the transform of each column as numbers of the table."""
+    return {
+        column.name: None if bounds is None else back_within(column.transform, bounds, column.range)
+        for column, bounds in zip(schema.unbounded, found, strict=True)
+    }
+
+
+def _compared(
+    schema: PartialSchema, complete: Schema, cells: dict[str, tuple[int, ...]], error: float
+) -> tuple[Schema, dict[str, tuple[int, ...]]]:
+    """Return the complete schema and its counts, where these name a reference that nobody named.
+
+    It is the most common released category. Where the count of ``other`` is no more than its noise explains, ``other``
+    has no column, which no rows would tell from the rest: such rows count as the reference. Terms name theirs.
+    """
+    if complete.terms:
+        return complete, cells
+    unnamed = {column.name: column.other for column in schema.unlisted if column.reference is None}
+    found = dict(cells)
+
+    def compared(column: Column) -> Column:
+        if column.name not in unnamed or not isinstance(column, CategoricalColumn):
+            return column
+        counts, other = dict(zip(column.categories, cells[column.name], strict=True)), unnamed[column.name]
+        reference = max(counts, key=counts.__getitem__)
+        if counts[other] <= error and reference != other:
+            del counts[other]
+        found[column.name] = tuple(counts.values())
+        kept = other if other in counts else reference
+        missing = kept if column.missing == other else column.missing
+        return replace(column, categories=tuple(counts), reference=reference, other=kept, missing=missing)
+
+    made = replace(complete, columns=tuple(map(compared, complete.columns)))
+    # A matrix has a column, whatever was released.
+    return (made, found) if made.names else (complete, cells)
 
 
 def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:
@@ -219,7 +264,7 @@ def stage_within(
 def _specs(
     schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
 ) -> GapSpecs:
-    ranges = [(column.range, column.zeros) for column in schema.unbounded]
+    ranges = [(column.range, column.zeros, column.transform) for column in schema.unbounded]
     return gap_specs(
         ranges, len(schema.unlisted), n_records, budget, unit=unit, neighbors=neighbors, counting=_counting(schema)
     )

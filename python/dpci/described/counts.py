@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.released.bounds import numbers_of
-from dpci.released.counts import N_BINS, cells_of_numbers
+from dpci.released.counts import N_BINS, cells_of_numbers, edges
 from dpci.schema.columns import CategoricalColumn, UnboundedColumn
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -47,7 +47,7 @@ def count_rows(
                 # Values beyond the public range count as its ends.
                 numbers = np.clip(numbers, *gap.range)
             bounds = numeric[gap.name]
-            codes = cells_of_numbers(numbers, bounds.lower, bounds.upper)
+            codes = cells_of_numbers(numbers, edges(bounds.lower, bounds.upper, gap.transform))
             outside = (codes == 0) | (codes == N_BINS + 1)
             beyond = outside if beyond is None else beyond | outside
             n_cells = N_BINS + 3

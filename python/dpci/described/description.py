@@ -6,8 +6,6 @@ from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from dpci.base.optional import optional
 from dpci.base.tables import printable
 from dpci.budgets import Budget
@@ -79,6 +77,10 @@ class DescribedColumn:
         makes some negative. Empty where none were.
     count_error : float or None
         Error that a count exceeds in 5% of the releases at most.
+    edges : tuple of float
+        Ends of the 20 parts, which have the same width, after the transform of the column.
+    shares : tuple of Share
+        Share of each category with a 95% interval for the noise. Empty where there are no counts.
     beyond, missing : Share or None
         Shares of the values beyond the bounds and of missing ones, each with a 95% interval.
     quartiles : tuple of Quantile
@@ -100,6 +102,8 @@ class DescribedColumn:
     source: str = ""
     counts: tuple[int, ...] = ()
     count_error: float | None = None
+    edges: tuple[float, ...] = ()
+    shares: tuple[Share, ...] = ()
     beyond: Share | None = None
     missing: Share | None = None
     quartiles: tuple[Quantile, ...] = ()
@@ -131,15 +135,8 @@ class DescribedColumn:
         unit = f" ({self.unit})" if self.unit else ""
         if self.lower is None or self.upper is None:
             return Bars(self.name, self.categories, self.counts)
-        ends = np.linspace(self.lower, self.upper, len(self.counts) + 1)
-        return Bars(self.name + unit, tuple(f"{_shown(a)} to {_shown(b)}" for a, b in pairwise(ends)),
+        return Bars(self.name + unit, tuple(f"{_shown(a)} to {_shown(b)}" for a, b in pairwise(self.edges)),
                     self.counts, (_shown(self.lower), _shown(self.upper)))  # fmt: skip
-
-    def shares(self) -> list[Share]:
-        """Return the share of each category, with a 95% interval for the noise."""
-        assert self.count_error is not None  # noqa: S101  # for the type checker: where there are counts
-        total = max(1.0, float(sum(self.counts)))
-        return [Share.of(count, self.count_error, total) for count in self.counts]
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,7 +199,7 @@ class SchemaDescription(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all facts, as JSON can hold them."""
-        lists = ("categories", "counts", "quartiles")
+        lists = ("categories", "counts", "edges", "shares", "quartiles")
         columns = [
             {**asdict(column), **{name: list(asdict(column)[name]) for name in lists}} for column in self.columns
         ]
@@ -259,7 +256,7 @@ class SchemaDescription(Displayed):
             [_name(column), printable(category), f"{max(count, 0):,}", str(share)]
             for column in counted
             if not column.quartiles
-            for category, count, share in zip(column.categories, column.counts, column.shares(), strict=True)
+            for category, count, share in zip(column.categories, column.counts, column.shares, strict=True)
         ]
         most = max(column.count_error or 0.0 for column in counted)
         errors = f"a number of rows is off by more than {most:,.0f} in 5% of the releases"
@@ -291,21 +288,25 @@ def _counted(column: DescribedColumn, record: SchemaRecord) -> DescribedColumn:
         return column
     error = half_width(step)
     if column.lower is None or column.upper is None:
-        return replace(column, counts=tuple(counts), count_error=error)
+        shares = tuple(Share.of_cells((count,), len(counts), sum(counts), step) for count in counts)
+        return replace(column, counts=tuple(counts), count_error=error, shares=shares)
+    part = next((each for each in record.table.columns if each.name == column.name), None)
+    transform = part.transform if isinstance(part, NumericColumn) else "none"
     found = NumberCounts(
         lower=column.lower,
         upper=column.upper,
         range=record.ranges.get(column.name),
         counts=tuple(counts),
         step=step,
+        transform=transform,
     )
     quartiles = [found.quantile(p) for p in _QUARTILES]
-    part = next((each for each in record.table.columns if each.name == column.name), None)
     may_miss = isinstance(part, NumericColumn) and part.missing != "error"
     return replace(
         column,
-        counts=tuple(count for _, _, count in found.bins),
+        counts=tuple(counts[1:-2]),
         count_error=error,
+        edges=tuple(found.ends.tolist()),
         beyond=found.beyond,
         missing=found.missing if may_miss else None,
         quartiles=tuple(

@@ -29,6 +29,8 @@ class SchemaRecord(Record):
     """The public range of each column whose bounds were released, None where none is known."""
     zeros: tuple[str, ...]
     """Columns of which 0 stands apart."""
+    logarithmic: tuple[str, ...] = ()
+    """Columns whose bounds were chosen after the signed logarithm."""
     listed: tuple[str, ...]
     """Columns whose categories were released."""
     share: float | None
@@ -52,6 +54,7 @@ class SchemaRecord(Record):
             budget=self.budget,
             ranges=self.ranges,
             zeros=self.zeros,
+            logarithmic=self.logarithmic,
             listed=self.listed,
             share=self.share,
             steps=self.steps,

@@ -150,6 +150,7 @@ def release_schema(
             table=found.schema,
             ranges=found.facts.ranges,
             zeros=found.facts.zeros,
+            logarithmic=found.facts.logarithmic,
             listed=found.facts.listed,
             share=found.facts.share,
             counts=found.facts.counts,

@@ -113,7 +113,7 @@ def _choices(
     if schema is not None:
         known = check_schema(known_of(schema))
         if l2_strength == 0.0:
-            _check_references(known, fit_intercept=fit_intercept)
+            _check_references(schema, known, fit_intercept=fit_intercept)
     beyond = read_rows(others["rows"]).on_violation
     beyond = beyond if schema is None else on_violation_of(known, beyond)
     counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
@@ -164,14 +164,19 @@ def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Re
     return (Regression(l2_strength=l2_strength),)
 
 
-def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
+def _check_references(schema: Schema | PartialSchema, known: Schema, *, fit_intercept: bool) -> None:
     """Refuse regressors that are collinear whatever the table holds: indicators of all categories beside the like."""
+    later = set()
+    if isinstance(schema, PartialSchema) and schema.counts_share is not None:
+        # The most common category of a list.
+        later = {column.name for column in schema.unlisted}
     whole = [
         column.name
-        for column in schema.columns
+        for column in known.columns
         if isinstance(column, CategoricalColumn) and column.reference is None and column.covers_all
+        if column.name not in later
     ]
-    if not schema.terms and len(whole) + fit_intercept > 1:
+    if not known.terms and len(whole) + fit_intercept > 1:
         raise InvalidInput(
             "categorical columns need a reference category where there is no ridge, because the indicators of all "
             f"categories have the sum 1, like those of another column or the intercept, got none for {whole[0]!r}: "

@@ -37,7 +37,7 @@ from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
-from dpci.schema.columns import UnboundedTarget
+from dpci.schema.columns import NumericColumn, UnboundedTarget
 from dpci.schema.partial import PartialSchema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Table
@@ -258,13 +258,22 @@ class MomentPlan(Displayed):
             f"{self.greatest_variation:.4g} in any table; the noise requires more than {self.needed_variation:.4g}"
         )
 
+    @property
+    def _may_miss(self) -> bool:
+        schema = self._case.choices.schema
+        columns = () if schema is None else schema.columns
+        return any(isinstance(column, NumericColumn) and column.missing != "error" for column in columns)
+
     def _assumed_moments(self) -> str:
         if self.assumptions is None:
             return "second moments as those of the earlier release"
         stated = self.assumptions
         sds = sorted({f"{sd:.3g}" for sd in stated.column_std_dev}, key=float)
         given = f"columns of standard deviation {sds[0] if len(sds) == 1 else f'{sds[0]} to {sds[-1]}'}"
-        columns = "numbers uniform within their bounds, categories equally frequent" if stated.uniform else given
+        columns = given
+        if stated.uniform:
+            missing = ", one in ten missing where a column allows it" if self._may_miss else ""
+            columns = f"numbers uniform within their bounds{missing}, categories equally frequent"
         return (
             f"{columns}; the target has standard deviation {stated.target_std_dev:.3g}, and the columns explain "
             f"{stated.r_squared:.0%} of its variance"

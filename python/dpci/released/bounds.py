@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
+import numpy as np
+
 from dpci import _core
 from dpci.accounting.costs import Step, steps_from
 from dpci.accounting.guarantee import Guarantee, Ranges
@@ -28,6 +30,7 @@ from dpci.released.counts import NO_COUNTS, Counting, ReleasedCounts, Share, hal
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, far_columns
+from dpci.schema.transforms import Transform, forth
 from dpci.unit import Persons, Weights, core_terms, has_far_rows
 
 RELEASED = "released at "
@@ -57,7 +60,7 @@ class GapSpecs:
 
 
 def gap_specs(
-    ranges: Sequence[tuple[tuple[float, float] | None, bool]],
+    ranges: Sequence[tuple[tuple[float, float] | None, bool, Transform]],
     n_unlisted: int,
     n_samples: int,
     budget: Budget,
@@ -68,8 +71,8 @@ def gap_specs(
 ) -> GapSpecs:
     """Calibrate a release of bounds and levels, and of counts for their shares.
 
-    ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Of what counts leave, levels
-    take all of δ, and where there are bounds as well, a quarter of ε.
+    ``ranges`` has the range of each column without bounds, whether 0 stands apart, and the transform after which its
+    bounds are chosen. Of what counts leave, levels take all of δ, and where there are bounds as well, a quarter of ε.
     """
     terms = core_terms(n_samples, neighbors, unit)
     check_lists(budget, lists=bool(n_unlisted))
@@ -77,7 +80,10 @@ def gap_specs(
     of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
     if ranges:
-        bounds = _core.BoundsSpec(terms, columns=list(ranges), budget=core_budget(of_bounds))
+        columns = [
+            (None if extent is None else _after(transform, extent), zeros) for extent, zeros, transform in ranges
+        ]
+        bounds = _core.BoundsSpec(terms, columns=columns, budget=core_budget(of_bounds))
     if n_unlisted:
         levels = _core.LevelsSpec(terms, n_columns=n_unlisted, budget=core_budget(of_levels))
     beyond = counts = None
@@ -86,6 +92,11 @@ def gap_specs(
     if of_counts is not None:
         counts = _core.CountsSpec(terms, n_columns=len(ranges) + n_unlisted, budget=core_budget(of_counts))
     return GapSpecs(bounds, levels, beyond, counts)
+
+
+def _after(transform: Transform, extent: Sequence[float]) -> tuple[float, float]:
+    lower, upper = forth(transform, np.array(extent, dtype=np.float64)).tolist()
+    return lower, upper
 
 
 def check_lists(budget: Budget, *, lists: bool) -> None:
@@ -186,6 +197,8 @@ class ReleasedBounds:
     """The public range of each column whose bounds were released, None where none is known."""
     zeros: tuple[str, ...]
     """Columns of which 0 stands apart."""
+    logarithmic: tuple[str, ...] = ()
+    """Columns whose bounds were chosen after the signed logarithm."""
     listed: tuple[str, ...]
     """Columns whose categories were released."""
     share: float | None
@@ -231,6 +244,7 @@ class ReleasedBounds:
             budget=budget,
             ranges={column.name: column.range for column in schema.unbounded},
             zeros=tuple(column.name for column in schema.unbounded if column.zeros),
+            logarithmic=tuple(column.name for column in schema.unbounded if column.transform == "signed_log"),
             listed=tuple(column.name for column in schema.unlisted),
             share=specs.share,
             steps=specs.steps,
@@ -278,6 +292,8 @@ class ReleasedBounds:
         source = source_of(self.budget, len(self.columns))
         for name, extent in self.ranges.items():
             column = numeric[name]
+            if (getattr(column, "transform", "none") == "signed_log") is not (name in self.logarithmic):
+                raise InvalidInput(f"logarithmic must name columns with a transform, got {self.logarithmic}")
             if extent is not None and not extent[0] <= column.lower < column.upper <= extent[1]:
                 raise InvalidInput(
                     f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"
@@ -292,7 +308,10 @@ class ReleasedBounds:
 
     def specs(self, n_samples: int, unit: Persons | None, neighbors: Neighbors) -> GapSpecs:
         """Return the release as the core calibrates it, of public choices alone."""
-        ranges = [(extent, name in self.zeros) for name, extent in self.ranges.items()]
+        ranges: list[tuple[tuple[float, float] | None, bool, Transform]] = [
+            (extent, name in self.zeros, "signed_log" if name in self.logarithmic else "none")
+            for name, extent in self.ranges.items()
+        ]
         return gap_specs(
             ranges,
             len(self.listed),

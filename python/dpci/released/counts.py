@@ -13,6 +13,7 @@ from dpci.accounting.costs import Step
 from dpci.base.validation import broken, check_fraction
 from dpci.budgets import ApproxDP, Budget, PureDP, remainder
 from dpci.errors import InvalidInput
+from dpci.schema.transforms import Transform, back, forth
 
 N_BINS = 20
 """Parts of equal width between the bounds of a column."""
@@ -112,6 +113,15 @@ class Share:
         return f"{self.share:.1%} ({self.lower:.1%} to {self.upper:.1%})"
 
     @classmethod
+    def of_cells(cls, part: Sequence[int], n_cells: int, total: float, step: Step) -> "Share":
+        """Return the share of some of so many cells in their total, of which each has noise of its own."""
+        count = float(sum(part))
+        share = min(1.0, max(0.0, count / max(total, 1.0)))
+        # Of n cells: (1 - p) of the noise of those that count less p of that of the others.
+        weights = (1.0 - share) ** 2 * len(part) + share**2 * (n_cells - len(part))
+        return cls.of(count, half_width(step, weights), total)
+
+    @classmethod
     def of(cls, count: float, half: float, total: float) -> "Share":
         """Return the share of a count within ``half`` of the true one."""
         within = [min(1.0, max(0.0, each / max(total, 1.0))) for each in (count, count - half, count + half)]
@@ -130,18 +140,20 @@ def half_width(step: Step, weights: float = 1.0) -> float:
     return NormalDist().inv_cdf(0.5 + LEVEL / 2.0) * step.scale * math.sqrt(weights) + 1.0
 
 
-def edges(lower: float, upper: float) -> _F64:
-    """Return the ends of the parts between two bounds."""
-    found: _F64 = np.linspace(lower, upper, N_BINS + 1)
-    # The ends are the bounds, whatever the steps are rounded to.
+def edges(lower: float, upper: float, transform: Transform = "none") -> _F64:
+    """Return the ends of the parts between two bounds, equal ones after the transform."""
+    first, last = forth(transform, np.array([lower, upper])).tolist()
+    ends: _F64 = np.linspace(first, last, N_BINS + 1)
+    # Increasing, and the ends are the bounds, whatever the steps are rounded to.
+    found: _F64 = np.clip(np.maximum.accumulate(back(transform, ends)), lower, upper)
     found[[0, -1]] = lower, upper
     return found
 
 
-def cells_of_numbers(numbers: _F64, lower: float, upper: float) -> NDArray[np.int64]:
-    """Return the cell of each number: 0 below the bounds, 1 to 20 between them, 21 above, 22 for missing ones."""
-    found = np.searchsorted(edges(lower, upper), numbers, side="right")
-    found[numbers == upper] = N_BINS
+def cells_of_numbers(numbers: _F64, ends: _F64) -> NDArray[np.int64]:
+    """Return the cell of each number: 0 below all ends, 1 to 20 between them, 21 above, 22 for missing ones."""
+    found = np.searchsorted(ends, numbers, side="right")
+    found[numbers == ends[-1]] = N_BINS
     found[np.isnan(numbers)] = N_BINS + 2
     return found.astype(np.int64)
 
@@ -155,6 +167,12 @@ class NumberCounts:
     range: tuple[float, float] | None
     counts: tuple[int, ...]
     step: Step
+    transform: Transform = "none"
+
+    @property
+    def ends(self) -> _F64:
+        """Ends of the parts between the bounds."""
+        return edges(self.lower, self.upper, self.transform)
 
     @property
     def total(self) -> float:
@@ -164,18 +182,13 @@ class NumberCounts:
     @property
     def missing(self) -> Share:
         """Share of missing values."""
-        return Share.of(self.counts[-1], half_width(self.step), max(1.0, float(sum(self.counts))))
+        return Share.of_cells(self.counts[-1:], len(self.counts), sum(self.counts), self.step)
 
     @property
     def beyond(self) -> Share:
         """Share of the values beyond either bound."""
-        return Share.of(self.counts[0] + self.counts[N_BINS + 1], half_width(self.step, 2.0), self.total)
-
-    @property
-    def bins(self) -> list[tuple[float, float, int]]:
-        """Ends of each part between the bounds, and its count."""
-        ends = edges(self.lower, self.upper).tolist()
-        return list(zip(ends[:-1], ends[1:], self.counts[1 : N_BINS + 1], strict=True))
+        part = (self.counts[0], self.counts[N_BINS + 1])
+        return Share.of_cells(part, len(self.counts) - 1, self.total, self.step)
 
     def quantile(self, p: float) -> tuple[float, float, float]:
         """Return a quantile of the values, and the ends of its 95% interval: cells that noise does not exclude.
@@ -185,7 +198,7 @@ class NumberCounts:
         cells of which neither is refuted, each at half of 5%.
         """
         counts = np.array(self.counts[:-1], dtype=np.float64)
-        ends = np.r_[-np.inf if self.range is None else self.range[0], edges(self.lower, self.upper),
+        ends = np.r_[-np.inf if self.range is None else self.range[0], self.ends,
                      np.inf if self.range is None else self.range[1]]  # fmt: skip
         below = np.r_[0.0, np.cumsum(counts)]
         k = np.arange(len(counts) + 1)

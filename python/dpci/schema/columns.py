@@ -26,9 +26,9 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
+from dpci.schema.transforms import Transform, back, forth
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
-Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
@@ -176,11 +176,11 @@ class NumericColumn:
 
     def forth(self, numbers: _F64) -> _F64:
         """Numbers after the transform."""
-        return _signed_log(numbers) if self.transform == "signed_log" else numbers
+        return forth(self.transform, numbers)
 
     def back(self, numbers: _F64) -> _F64:
         """Return the numbers that the transform takes to these."""
-        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.transform == "signed_log" else numbers
+        return back(self.transform, numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,9 @@ class UnboundedColumn:
     zeros : bool
         Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
         values, and hold 0 as well.
-    scale, transform, unit, per, since
+    transform : {"none", "signed_log"}
+        See :class:`NumericColumn`. Bounds are chosen after the transform.
+    scale, unit, per, since
         See :class:`NumericColumn`.
     outside : {"clip", "weight"}
         Treatment of a value beyond the released bounds, see :class:`NumericColumn`.
@@ -318,7 +320,8 @@ class CategoricalColumn:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
                 raise InvalidInput(f"column {self.name!r}: reference must be a category, got {self.reference!r}")
-            if len(self.categories) == 1:
+            # A released list can have one category alone, and then no column.
+            if len(self.categories) == 1 and self.other is None:
                 raise InvalidInput(
                     f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
                 )
@@ -404,7 +407,9 @@ class UnlistedColumn:
     categories : tuple of str
         Public categories, which are listed whatever the table holds, and cost nothing.
     reference : str, optional
-        The reference: one of the public categories, or ``other`` beside at least one of these.
+        The reference: one of the public categories, or ``other`` beside at least one of these. None: with
+        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, else none;
+        ``other`` counts as it where the counts show no rows of it.
     other : str
         Category of all values that are not listed.
     missing : str, optional
@@ -702,7 +707,3 @@ def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
     if not labels or len(set(labels)) != len(labels):
         raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
     return labels
-
-
-def _signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.sign(values) * np.log1p(np.abs(values))

@@ -15,10 +15,19 @@ from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of, in_all_columns
 from dpci.schema.check import SchemaCheck, check_table, document_of
-from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
+from dpci.schema.columns import (
+    Column,
+    Gap,
+    NumericColumn,
+    Target,
+    UnboundedColumn,
+    UnboundedTarget,
+    UnlistedColumn,
+)
 from dpci.schema.saved import described_by, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema, Table
 from dpci.schema.terms import Spline, Term
+from dpci.schema.transforms import forth
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
 
@@ -53,8 +62,8 @@ class PartialSchema(Displayed):
         released.
     counts_share : float, optional
         Share of what the gaps cost for counts of each of them: the records in 20 parts of the range between the bounds,
-        or with each category, of which :meth:`dpci.ReleasedSchema.describe` makes medians and quartiles. None: they are
-        not released.
+        or with each category, of which :meth:`dpci.ReleasedSchema.describe` makes medians and quartiles. They also
+        choose a reference for an :class:`UnlistedColumn` that names none. None: they are not released.
 
     Raises
     ------
@@ -177,10 +186,11 @@ class PartialSchema(Displayed):
         return SchemaCheck(n_rows, tuple(found))
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
-        """(n, unbounded) numbers of a table, as they are; NaN for missing values where these are allowed."""
+        """(n, unbounded) numbers of a table after their transforms; NaN for missing values where these are allowed."""
         cells = self.gap_cells(table)
         try:
-            return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
+            numbers = [forth(column.transform, column.numbers(cells[column.name])) for column in self.unbounded]
+            return np.column_stack(numbers)
         except InvalidInput as error:
             refused = {column.name: cells[column.name] for column in self.unbounded if column.missing == "error"}
             raise in_all_columns(error, refused) from None

@@ -350,9 +350,13 @@ class Schema(Displayed):
     @functools.cached_property
     def _parts(self) -> tuple[Part, ...]:
         """Columns of the matrix for each term, or for each column without terms."""
-        if not self.terms:
-            return single_parts(self.columns)
-        return coded_parts(self.terms, self.columns, intercept=self.intercept)
+        parts = (
+            coded_parts(self.terms, self.columns, intercept=self.intercept)
+            if self.terms
+            else (single_parts(self.columns))
+        )
+        # A released list of one category has no column.
+        return tuple(part for part in parts if part.width)
 
     def _divisor(self, part: Part) -> float:
         """Return what the values of a part, of at most 1, are divided by."""

@@ -12,6 +12,11 @@ fn readable(value: f64) -> String {
     }
 }
 
+/// A part of a budget in six digits: the last ones of a float are those of its computation.
+pub(crate) fn part(value: f64) -> String {
+    readable(format!("{value:.5e}").parse().unwrap_or(value))
+}
+
 /// A computed value in four digits.
 fn short(value: f64) -> String {
     readable(format!("{value:.3e}").parse().unwrap_or(value))

@@ -1,6 +1,7 @@
 """Moments that a plan expects: by public assumptions about columns and target, or those of an earlier release."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,7 @@ from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.planned import plan_of
 from dpci.regression.record import MomentRecord
 from dpci.rows import Ball
-from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import Weights, unit_in_words
 
@@ -22,6 +23,9 @@ _F64 = NDArray[np.float64]
 
 # Rows of the made-up table by which the moments of a schema's columns are found; they are within a per cent.
 _ROWS = 20_000
+_MISSING = 0.1
+# Standard deviation of rounding errors.
+_CONSTANT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class Assumptions:
     Attributes
     ----------
     uniform : bool
-        Whether numbers are uniform within their bounds, and categories equally frequent.
+        Whether numbers are uniform within their bounds, one in ten missing where a column allows it, and categories
+        equally frequent.
     column_std_dev : tuple of float
         Standard deviation of each column, in the units of the columns of the matrix.
     target_std_dev : float
@@ -92,8 +97,11 @@ def assumed_matrix(
     """Return the mean of zz' under the assumptions, z = (scaled row, constant, weighted target)."""
     k, constant, weight = len(mean), spec.intercept, spec.target_weight
     variance = (stated.target_std_dev / _target_unit(choices.schema)) ** 2
-    slopes = 1.0 / np.sqrt(np.diag(covariance))
-    slopes *= np.sqrt(stated.r_squared * variance / (slopes @ covariance @ slopes))
+    spread = np.sqrt(np.diag(covariance))
+    # A column that does not vary, as the one category of a list that is not released yet, explains nothing.
+    slopes = np.divide(1.0, spread, out=np.zeros(k), where=spread > _CONSTANT)
+    if (explained := slopes @ covariance @ slopes) > 0.0:
+        slopes *= np.sqrt(stated.r_squared * variance / explained)
     matrix = np.zeros((k + 2, k + 2))
     matrix[:k, :k] = covariance + np.outer(mean, mean)
     matrix[:k, k] = matrix[k, :k] = constant * mean
@@ -135,15 +143,19 @@ def _uniform(choices: MatrixChoices, n_columns: int) -> tuple[_F64, _F64]:
 
 
 def _of_schema(choices: MatrixChoices, schema: Schema) -> tuple[_F64, _F64]:
-    """Return those of a made-up table: numbers uniform within their bounds, categories equally frequent."""
+    """Return those of a made-up table by the assumptions."""
     rng = np.random.default_rng(0)
-    table = {
-        column.name: rng.choice(np.array(column.categories), _ROWS)
-        if isinstance(column, CategoricalColumn)
-        else rng.uniform(column.lower, column.upper, _ROWS)
-        for column in schema.columns
-    }
-    rows = schema.features(table)
+    table: dict[str, NDArray[Any]] = {}
+    for column in schema.columns:
+        if isinstance(column, CategoricalColumn):
+            table[column.name] = rng.choice(np.array(column.categories), _ROWS)
+            continue
+        table[column.name] = rng.uniform(column.lower, column.upper, _ROWS)
+        if column.missing != "error":
+            table[column.name][rng.random(_ROWS) < _MISSING] = np.nan
+    # Days are numbers already.
+    columns = (replace(column, since="") if isinstance(column, NumericColumn) else column for column in schema.columns)
+    rows = replace(schema, columns=tuple(columns)).features(table)
     middle, scale = choices.place(rows.shape[1])
     rows = (rows - middle) / scale
     return np.asarray(rows.mean(axis=0)), np.asarray(np.atleast_2d(np.cov(rows, rowvar=False, bias=True)))

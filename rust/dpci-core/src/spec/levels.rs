@@ -1,6 +1,7 @@
 //! Choices of a release of levels: what one change of one level may cost, where a record or a person makes several (docs/proofs/bounds.md).
 
 use super::{Query, Step};
+use crate::error::part;
 use crate::noise::Family;
 use crate::privacy::{Budget, Cost, Neighbors};
 use crate::unit::Unit;
@@ -52,7 +53,9 @@ impl LevelsSpec {
         let rare = delta / (sides * growth) * (1.0 - ROOM);
         if !(rare > 0.0 && each > 0.0) {
             return Err(Error::Unsupported(format!(
-                "the budget must leave a delta to each of {rows} rows, got epsilon={epsilon} and delta={delta}"
+                "the budget must leave a delta to each of {rows} rows, got epsilon={} and delta={}",
+                part(epsilon),
+                part(delta)
             )));
         }
         Ok(Self {

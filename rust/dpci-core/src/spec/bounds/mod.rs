@@ -11,7 +11,7 @@ use num_bigint::BigUint;
 use statrs::function::erf::erf_inv;
 
 use super::{Query, Step};
-use crate::error::rounded_up;
+use crate::error::{part, rounded_up};
 use crate::noise::Family;
 use crate::privacy::{Budget, Cost};
 use crate::unit::Unit;
@@ -237,7 +237,8 @@ impl BoundsSpec {
             format!("{name} must be greater ")
         };
         Err(Error::Unsupported(format!(
-            "{enough}for bounds of {columns} among {n_samples} {records}, got {name}={given} (or take at least {most} {records}{ranges})"
+            "{enough}for bounds of {columns} among {n_samples} {records}, got {name}={} (or take at least {most} {records}{ranges})",
+            part(given)
         )))
     }
 
@@ -581,6 +582,12 @@ mod tests {
             }
         }
         assert!(spec(1, 0, Budget::Pure { epsilon: 0.5 }).is_err());
+        // A part of a budget has no digits of its computation.
+        let epsilon = 0.1 * 0.05;
+        let message = spec(1, 60, Budget::Pure { epsilon })
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("got epsilon=0.005 "), "{message}");
     }
 
     #[test]
