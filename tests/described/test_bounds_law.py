@@ -35,17 +35,17 @@ def ranks(counted):
     return 2.0 / EPSILON * (2.0 * np.log(counted) + 5.3)
 
 
-# The inner cells may count as much more as .6 of the records outweigh.
+# The inner cells may count as much more as .6 of the records outweigh; where 0 stands apart each cell counts once.
 ALLOWED = [k for k in (16, 8, 4, 2) if ranks((1 + 1 / k) ** (CELLS - 1)) <= 0.6 * N]
 RANK_ERROR, PREFERRED = min((ranks(sum((1 + 1 / k) ** -i for i in range(CELLS))), k) for k in ALLOWED)
 
 
-def errors(values):
+def errors(values, zeros):
     """Return the ranks by which each cell misses the lower and the upper one."""
     grid = points()
-    counted = np.clip(values[values != 0.0], LOWER, UPPER)
+    counted = np.clip(values[values != 0.0] if zeros else values, LOWER, UPPER)
     m = len(counted)
-    rank = min(int(max(0.02 * m, RANK_ERROR, 1.0)), m // 3)
+    rank = min(int(max(0.02 * m, ranks(CELLS) if zeros else RANK_ERROR, 1.0)), m // 3)
     below = np.array([(counted < g).sum() for g in grid])
     above = np.array([(counted > g).sum() for g in grid])
     # The cells at the ends have what lies at the ends.
@@ -54,17 +54,18 @@ def errors(values):
     return lower, upper
 
 
-def law(values):
+def law(values, zeros):
     """Return the probability of each pair of cells."""
-    lower, upper = errors(values)
-    preferred = counts(PREFERRED)
+    lower, upper = errors(values, zeros)
+    preferred = np.ones(CELLS) if zeros else counts(PREFERRED)
     weights = np.exp(-EPSILON * np.maximum(lower[:, None], upper[None, :]) / 2.0) * np.outer(preferred[::-1], preferred)
     return weights / weights.sum()
 
 
-@pytest.fixture(scope="module")
-def spec():
-    return specified(_core.BoundsSpec, columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
+def specification(zeros):
+    return specified(
+        _core.BoundsSpec, columns=[((LOWER, UPPER), zeros)], n_samples=N, budget=_core.Budget.pure(EPSILON)
+    )
 
 
 def tables():
@@ -76,41 +77,44 @@ def tables():
     yield np.concatenate([np.full(N // 2, 1.0), np.full(N // 2, 5.0)])
 
 
+@pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("case", range(5))
-def test_no_neighbour_is_told_apart_beyond_epsilon(case):
+def test_no_neighbour_is_told_apart_beyond_epsilon(case, zeros):
     values = list(tables())[case]
-    first = law(values)
+    first = law(values, zeros)
     greatest = 0.0
     for replaced in {0, N // 2, N - 1}:
         for value in (-9.0, LOWER, -0.5, 0.0, 1e-9, 1.0, 2.9, 3.0, 3.1, 5.0, UPPER, 99.0):
             other = values.copy()
             other[replaced] = value
-            ratio = np.log(law(other) / first)
+            ratio = np.log(law(other, zeros) / first)
             greatest = max(greatest, np.abs(ratio).max())
     assert greatest <= EPSILON * (1 + 1e-9)
     # The bound is used: a law of half this loss would be twice as private as it says.
     assert greatest > 0.2 * EPSILON
 
 
-def bounds_of(grid, share, lower, upper):
+def bounds_of(grid, share, lower, upper, zeros):
     """Return the bounds of two cells, widened for a normal column."""
     low, high = (grid[upper], grid[lower + 1]) if lower == upper + 1 else (grid[lower], grid[upper + 1])
     stretch = max(1.0, 2.2 / stats.norm.ppf(1 - share))
     middle, half = (low + high) / 2, (high - low) / 2 * stretch
     if high <= low:
         return LOWER, UPPER
-    return min(0.0, max(middle - half, LOWER)), max(0.0, min(middle + half, UPPER))
+    bounds = max(middle - half, LOWER), min(middle + half, UPPER)
+    return (min(0.0, bounds[0]), max(0.0, bounds[1])) if zeros else bounds
 
 
-def test_releases_have_the_law_and_its_bounds(spec):
+@pytest.mark.parametrize("zeros", [False, True])
+def test_releases_have_the_law_and_its_bounds(zeros):
     """Goodness of fit of the lower and upper ends together; false positives 1e-6."""
-    values = next(tables())
+    values, spec = next(tables()), specification(zeros)
     grid, expected = points(), {}
-    for (i, j), p in np.ndenumerate(law(values)):
-        key = tuple(np.round(bounds_of(grid, spec.share, i, j), 9))
+    for (i, j), p in np.ndenumerate(law(values, zeros)):
+        key = tuple(np.round(bounds_of(grid, spec.share, i, j, zeros), 9))
         expected[key] = expected.get(key, 0.0) + p
     records = _core.Records(values[:, None], np.zeros(N))
-    n_draws, found = 20_000, {}
+    n_draws, found = 10_000, {}
     for seed in range(n_draws):
         key = tuple(np.round(_core.release_bounds(spec, records, n_threads=1, seed=seed)[0], 9))
         found[key] = found.get(key, 0) + 1

@@ -24,8 +24,9 @@ from dpci.unit import Persons
 
 SHARES = (0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25)
 """Shares of a budget that bounds may take by default."""
-_LEFT_OUT = 2.0
-"""Most that bounds may leave out on either side for a smaller share of the budget, over that share."""
+_LEFT_OUT, _OF_FEW = 2.0, 0.5
+"""Most that bounds leave out on either side, over their share of the budget, and the same where 0 stands apart, because
+few other values may be left."""
 # The noise of a seeded release is independent of that of its bounds, these of that of its lists, and of its counts.
 OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
 _OF_BEYOND, _OF_COUNTS = 0x1B873593CC9E2D51, 0x38495AB5E6546B64
@@ -227,8 +228,8 @@ def stage_within(
     """Calibrate a release of bounds and lists for a share of the budget of a release that needs them.
 
     Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than twice this
-    share of the values on either side, and a level of so many records is listed in half of the releases; the greatest
-    if none does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
+    share of the values on either side, or half of it where 0 stands apart, and a level of so many records is listed in
+    half of the releases; the greatest if none does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
 
     Raises
     ------
@@ -251,12 +252,13 @@ def stage_within(
 
     if schema.bounds_share is not None:
         return within(schema.bounds_share)
+    most = _OF_FEW if any(column.zeros for column in schema.unbounded) else _LEFT_OUT
     for one in SHARES[:-1]:
         try:
             found = within(one)
         except InvalidInput:  # a greater share may be enough
             continue
-        if found.left_out(n_records) <= _LEFT_OUT * one:
+        if found.left_out(n_records) <= most * one:
             return found
     return within(SHARES[-1])
 

@@ -66,7 +66,7 @@ pub fn release_counted_bounds(
                 counts.between.len(),
             )?;
         }
-        let cells = release_cells(stage, &counts, exec, generator)?;
+        let cells = release_cells(stage, &points, &counts, exec, generator)?;
         for ((j, points), cells) in stage.columns().iter().zip(&points).zip(cells) {
             let known = &mut known[*j];
             if stage.is_of_sizes() {
@@ -246,6 +246,7 @@ impl ColumnCounts {
 /// The cells of each column that hold the ranks of the stage, from below and from above or of the sizes; its whole cost.
 fn release_cells(
     stage: &Stage,
+    points: &[PublicPoints],
     counts: &[ColumnCounts],
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
@@ -253,21 +254,21 @@ fn release_cells(
     let rank = |counted| stage.rank(counted);
     let lists: Vec<Vec<Entry>> = if stage.is_of_sizes() {
         let sizes = counts.iter().map(ColumnCounts::of_sizes);
-        let lists = sizes.map(|sizes| {
+        let lists = points.iter().zip(sizes).map(|(points, sizes)| {
             let [_, upper] = sizes.errors(rank);
-            preferred(stage, upper)
+            preferred(stage, points, upper)
         });
         lists.collect()
     } else {
-        let errors = counts.iter().flat_map(|column| {
-            let [mut lower, upper] = column.errors(rank);
+        let lists = points.iter().zip(counts).flat_map(|(points, counts)| {
+            let [mut lower, upper] = counts.errors(rank);
             // The innermost cell of a lower bound is the last.
             lower.reverse();
-            let mut lower = preferred(stage, lower);
+            let mut lower = preferred(stage, points, lower);
             lower.reverse();
-            [lower, preferred(stage, upper)]
+            [lower, preferred(stage, points, upper)]
         });
-        errors.collect()
+        lists.collect()
     };
     let (rate, together) = stage.rate();
     let check = || exec.check();
@@ -288,8 +289,8 @@ fn release_cells(
 }
 
 /// Errors of cells, the innermost first, with what each cell counts as.
-fn preferred(stage: &Stage, errors: Vec<u64>) -> Vec<Entry> {
-    let counts = stage.preferences(errors.len());
+fn preferred(stage: &Stage, points: &PublicPoints, errors: Vec<u64>) -> Vec<Entry> {
+    let counts = stage.preferences(points, errors.len());
     errors.into_iter().zip(counts).collect()
 }
 
@@ -433,7 +434,7 @@ mod tests {
         let counted = counts(&public, &rows);
         let errors = errors(stage, &public, &rows);
         let (rate, together) = stage.rate();
-        let preferences = stage.preferences(3);
+        let preferences = stage.preferences(&public[0], 3);
         assert!(together && preferences[0] > preferences[2]);
         let cells: Vec<[usize; 4]> = (0..81)
             .map(|k| [k / 27, k / 9 % 3, k / 3 % 3, k % 3])
@@ -455,7 +456,7 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         for _ in 0..40_000 {
-            let chosen = release_cells(stage, &counted, &exec, &mut generator).unwrap();
+            let chosen = release_cells(stage, &public, &counted, &exec, &mut generator).unwrap();
             let at = chosen.iter().flatten().fold(0, |at, i| 3 * at + i);
             found[at] += 1;
         }

@@ -66,6 +66,25 @@ pub(crate) struct Stage {
     n_samples: f64,
 }
 
+/// Cells that one bound is chosen among.
+#[derive(Debug, Clone, Copy)]
+struct Cells {
+    n: usize,
+    /// Whether values stand apart that the caller names, so that few others may be left to outweigh a preference.
+    few: bool,
+}
+
+impl Cells {
+    fn of(public: &PublicPoints, n: usize) -> Self {
+        let few = public.has_atoms();
+        Self { n, few }
+    }
+
+    fn preference(self, chosen: Preference) -> Preference {
+        if self.few { Preference::NONE } else { chosen }
+    }
+}
+
 /// How the cells of all columns are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Law {
@@ -166,54 +185,12 @@ impl BoundsSpec {
             let found = Self::resolved(self.columns.clone(), n, budget, self.unit);
             found.is_ok_and(|found| found.rank_error() <= MOST_SHARE * n as f64)
         };
-        // The rank error falls at least as the reciprocal of ε, or of √ρ.
-        let (name, given) = match budget {
-            Budget::Zcdp { rho } => ("rho", rho),
-            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
-        };
-        let times = |factor: f64| match budget {
-            Budget::Zcdp { rho } => Budget::Zcdp {
-                rho: rho * factor.powi(2),
-            },
-            Budget::Pure { epsilon } => Budget::Pure {
-                epsilon: epsilon * factor,
-            },
-            Budget::Approx { epsilon, delta } => Budget::Approx {
-                epsilon: epsilon * factor,
-                delta,
-            },
-        };
-        let (mut few, mut enough) = (1.0, lacking * (1.0 + 1e-9));
-        while enough.is_finite() && enough > few * (1.0 + 1e-6) {
-            let middle = 0.5 * (few + enough);
-            let side = if finds(n_samples, times(middle)) {
-                &mut enough
-            } else {
-                &mut few
-            };
-            *side = middle;
-        }
-        let (Budget::Zcdp { rho: least }
-        | Budget::Pure { epsilon: least }
-        | Budget::Approx { epsilon: least, .. }) = times(enough);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of records"
-        )]
-        let (mut too_few, mut most) = (
-            n_samples,
-            (self.rank_error() / MOST_SHARE * (1.0 + 1e-9)).ceil() as usize,
-        );
-        while most > too_few + 1 {
-            let middle = too_few + (most - too_few) / 2;
-            let side = if finds(middle, budget) {
-                &mut most
-            } else {
-                &mut too_few
-            };
-            *side = middle;
-        }
+        // The rank error falls at least as the reciprocal of ε, or of √ρ, and does not grow with the number of records.
+        let (name, given) = strength(budget);
+        let enough = least_factor(lacking, |factor| finds(n_samples, stronger(budget, factor)));
+        let (_, least) = strength(stronger(budget, enough));
+        let most = self.rank_error() / MOST_SHARE;
+        let most = least_records(n_samples, most, |n| finds(n, budget));
         let records = match self.unit {
             Unit::Row => "records",
             Unit::Person { .. } => "persons",
@@ -280,7 +257,10 @@ impl Stage {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
-        let cells = points.iter().flat_map(|points| [points.n_cells(); 2]);
+        let cells = points.iter().flat_map(|points| {
+            let cells = Cells::of(points, points.n_cells());
+            [cells; 2]
+        });
         Self::among(columns, &cells.collect::<Vec<_>>(), n_samples, budget, unit)
     }
 
@@ -292,7 +272,9 @@ impl Stage {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
-        let cells = points.iter().map(|points| points.n_cells() / 2);
+        let cells = points
+            .iter()
+            .map(|points| Cells::of(points, points.n_cells() / 2));
         let stage = Self::among(columns, &cells.collect::<Vec<_>>(), n_samples, budget, unit)?;
         Ok(Self {
             of_sizes: true,
@@ -303,7 +285,7 @@ impl Stage {
     /// A choice among so many cells for each bound, by the law and the preference that err by the fewest ranks.
     fn among(
         columns: Vec<usize>,
-        cells: &[usize],
+        cells: &[Cells],
         n_samples: usize,
         budget: Budget,
         unit: Unit,
@@ -321,8 +303,10 @@ impl Stage {
         let laws = [Law::Together(together * down), Law::Apart(apart * down)];
         // Ranks by which a choice errs whose wrong cells count as this many times the right ones, as a logarithm. At least one combination
         // has no error, and all others together have a share of at most exp(-RARELY) beyond these.
-        let ranks = |law: Law, of: &dyn Fn(usize) -> f64| {
-            let logs = cells.iter().map(|n| of(*n));
+        let ranks = |law: Law, of: &dyn Fn(usize, Preference) -> f64, preference: Preference| {
+            let logs = cells
+                .iter()
+                .map(|cells| of(cells.n, cells.preference(preference)));
             let (epsilon, log) = match law {
                 Law::Together(epsilon) => (epsilon, logs.sum::<f64>()),
                 Law::Apart(epsilon) => (epsilon, logs.fold(0.0, f64::max) + n_bounds.ln()),
@@ -335,14 +319,14 @@ impl Stage {
                 .into_iter()
                 .enumerate()
                 .filter_map(move |(k, preference)| {
-                    let inward = ranks(*law, &|n| preference.inward(n));
-                    let outward = ranks(*law, &|n| preference.outward(n));
+                    let inward = ranks(*law, &|n, preferred| preferred.inward(n), preference);
+                    let outward = ranks(*law, &|n, preferred| preferred.outward(n), preference);
                     (k == 0 || inward <= most).then_some((outward, *law, preference))
                 })
         });
         let least = choices.min_by(|a, b| a.0.total_cmp(&b.0));
         let (rank_error, law, preference) =
-            least.unwrap_or((f64::INFINITY, laws[0], Preference::ALL[0]));
+            least.unwrap_or((f64::INFINITY, laws[0], Preference::NONE));
         let (Law::Together(epsilon) | Law::Apart(epsilon)) = law;
         let step = Step::new(
             Query::Bounds,
@@ -372,9 +356,10 @@ impl Stage {
         self.of_sizes
     }
 
-    /// What each cell counts as, the innermost first.
-    pub(crate) fn preferences(&self, n_cells: usize) -> Vec<BigUint> {
-        self.preference.counts(n_cells)
+    /// Count of each of so many cells among these points, the innermost first.
+    pub(crate) fn preferences(&self, public: &PublicPoints, n_cells: usize) -> Vec<BigUint> {
+        let cells = Cells::of(public, n_cells);
+        cells.preference(self.preference).counts(n_cells)
     }
 
     fn share(&self) -> f64 {
@@ -445,6 +430,57 @@ pub(crate) fn points_of(column: ColumnRange) -> Result<PublicPoints> {
         Some([lower, upper]) => PublicPoints::of_range(lower, upper, atoms),
         None => PublicPoints::unbounded(atoms),
     }
+}
+
+/// The number of a budget that decides how much noise there is, and its name.
+fn strength(budget: Budget) -> (&'static str, f64) {
+    match budget {
+        Budget::Zcdp { rho } => ("rho", rho),
+        Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
+    }
+}
+
+/// The budget whose noise is smaller by this factor.
+fn stronger(budget: Budget, factor: f64) -> Budget {
+    match budget {
+        Budget::Pure { epsilon } => Budget::Pure {
+            epsilon: epsilon * factor,
+        },
+        Budget::Zcdp { rho } => Budget::Zcdp {
+            rho: rho * factor.powi(2),
+        },
+        Budget::Approx { epsilon, delta } => Budget::Approx {
+            epsilon: epsilon * factor,
+            delta,
+        },
+    }
+}
+
+/// The least factor above 1 for which something holds that holds for `most` and all beyond it, but for a millionth.
+fn least_factor(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut few, mut enough) = (1.0, most * (1.0 + 1e-9));
+    while enough.is_finite() && enough > few * (1.0 + 1e-6) {
+        let middle = 0.5 * (few + enough);
+        let side = if holds(middle) { &mut enough } else { &mut few };
+        *side = middle;
+    }
+    enough
+}
+
+/// The least number of records above `few` for which something holds that holds for `most` and all beyond it.
+fn least_records(few: usize, most: f64, holds: impl Fn(usize) -> bool) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of records"
+    )]
+    let (mut few, mut enough) = (few, (most * (1.0 + 1e-9)).ceil() as usize);
+    while enough > few + 1 {
+        let middle = few + (enough - few) / 2;
+        let side = if holds(middle) { &mut enough } else { &mut few };
+        *side = middle;
+    }
+    enough
 }
 
 /// Half of a budget: two of them add up to no more than the whole.

@@ -98,6 +98,11 @@ impl PublicPoints {
         [-most, most]
     }
 
+    /// Whether some values stand apart by the caller's choice.
+    pub(crate) fn has_atoms(&self) -> bool {
+        !self.atoms.is_empty()
+    }
+
     /// Whether a value does not count: an atom, or missing.
     pub(crate) fn stands_apart(&self, value: f64) -> bool {
         value.is_nan() || self.atoms.contains(&value)

@@ -1,4 +1,4 @@
-//! How much a choice of bounds prefers cells near the middle: no data decide it (docs/proofs/bounds.md).
+//! Counts of cells, by which a choice of bounds prefers cells near the middle, whatever the data (docs/proofs/bounds.md).
 
 use num_bigint::BigUint;
 
@@ -11,13 +11,15 @@ pub(crate) struct Preference {
     over: Option<u32>,
 }
 
-/// What the outermost cell counts as, which rounding to whole numbers is relative to.
+/// Count of the outermost cell, which rounding to whole numbers is relative to.
 const OUTERMOST: u32 = 64;
 
 impl Preference {
+    /// Each cell counts as one.
+    pub(super) const NONE: Self = Self { over: None };
     /// All that are considered, the weakest first.
     pub(super) const ALL: [Self; 5] = [
-        Self { over: None },
+        Self::NONE,
         Self { over: Some(16) },
         Self { over: Some(8) },
         Self { over: Some(4) },
@@ -45,7 +47,7 @@ impl Preference {
         self.ln_ratio() * (n_cells as f64 - 1.0)
     }
 
-    /// What each cell counts as, the innermost first.
+    /// Count of each cell, the innermost first.
     pub(crate) fn counts(self, n_cells: usize) -> Vec<BigUint> {
         let mut count = BigUint::from(OUTERMOST);
         let mut counts: Vec<BigUint> = (0..n_cells)
