@@ -61,21 +61,15 @@ TESTS_OF_CORE = {
 }  # fmt: skip
 TESTS_OF_PYTHON = {
     "ledger": [
-        "test_ledger",
-        "test_ledger_composition",
-        "test_ledger_file",
-        "test_ledger_growth",
-        "test_ledger_private",
-        "test_payment",
+        "test_ledger", "test_ledger_composition", "test_ledger_file", "test_ledger_growth", "test_ledger_private",
+        "test_payment", "test_fit_many",
     ],
     "accounting": [
-        "test_accounting",
-        "test_guarantee",
-        "test_ledger_composition",
-        "test_saved_fits",
-        "test_seal",
+        "test_accounting", "test_guarantee", "test_ledger_composition", "test_saved_fits", "test_seal",
+        "test_gaussian_budget", "test_far_rows", "test_newton", "test_error_bounds", "test_api", "test_tuning",
+        "test_html_report", "test_answer",
     ],
-}
+}  # fmt: skip
 
 
 def path_of(name):

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import dpci
+from dpci.accounting.costs import step_names
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.codec import check_interval, from_fields, plain_fields
 from dpci.budgets import for_changes
@@ -114,13 +115,19 @@ def test_pure_guarantees_leave_nothing_beyond_their_epsilon():
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize(("mechanism", "rows"), [("objective", 0.5), ("objective", 2.0), ("output", 1.0)])
 @pytest.mark.parametrize("moments", ["joint", "none"])
-def test_the_whole_delta_is_spent_at_the_epsilon_of_the_budget(neighbors, mechanism, moments):
-    budget = dpci.ApproxDP(1.0, 1e-6)
-    guarantee = plan(budget, neighbors=neighbors, mechanism=mechanism, moments=moments).guarantee
+def test_the_whole_delta_is_spent_at_the_epsilon_of_the_budget(neighbors, mechanism, rows, moments):
+    budget, choices = dpci.ApproxDP(1.0, 1e-6), {"rows": rows, "intercept": False, "l2_strength": 0.5}
+    guarantee = plan(budget, neighbors=neighbors, mechanism=mechanism, moments=moments, **choices).guarantee
     # Seals have a thousandth, of which (epsilon, delta) composition leaves some unspent.
     assert 0.99e-6 < guarantee.delta(1.0) <= 1e-6 * (1 + 1e-12)
+
+
+def test_steps_of_one_kind_alone_are_numbered():
+    assert step_names(plan(BUDGET, moments="joint").steps) == ["coefficients", "moments"]
+    newton = dpci.plan(n_samples=1000, n_features=1, rows=1.0, budget=BUDGET)
+    assert {"newton gradient 1", "newton gradient 2", "moments"} <= set(step_names(newton.steps))
 
 
 def test_no_delta_is_above_one():

@@ -317,3 +317,12 @@ def test_persons_and_weights_beside_partitions():
         dpci.fit(cut(X), cut(Y), persons=cut(ids[::-1] % ids[sizes[0]]), weights=weighing, **SETTINGS)
     with pytest.raises(InvalidInput, match="persons must be a Dask array or series"):
         dpci.fit(cut(X), cut(Y), persons=ids, **SETTINGS)
+
+
+def test_a_function_of_one_array_computes_collections():
+    X_, Y_ = arrays()
+    ids = np.arange(N) // 2
+    given = {"budget": dpci.PureDP(1.0), "loss": "logistic", "seed": 3}
+    mechanism = dpci.baselines.functional_mechanism
+    theirs = mechanism(X, Y, persons=dpci.Persons(ids), **given).params
+    np.testing.assert_array_equal(mechanism(X_, Y_, persons=da.from_array(ids, chunks=700), **given).params, theirs)

@@ -68,7 +68,6 @@ SITES = {
         "_check_device": (1, ("form",)),
     },
     "data/rows": {
-        "check_in_memory": (1, ()),
         "check_beside_parts": (2, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),

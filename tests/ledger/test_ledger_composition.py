@@ -488,6 +488,7 @@ def test_what_a_ledger_says_of_itself():
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
     assert json.loads(ledger.to_json())["version"] == 1
     ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")
+    assert "class='scroll words'" in ledger._repr_html_().replace('"', "'")
     with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining PureDP\(epsilon=0.1"):
         ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
     ledger.spend(dpci.PureDP(0.1), neighbors="add_remove")

@@ -457,6 +457,13 @@ def ledger(request, tmp_path):
         yield found
 
 
+def test_an_entry_has_one_model(ledger):
+    result = of_rows(ledger)
+    with pytest.raises(LedgerError):
+        ledger._store.keep_model(1, "sha256:of another")
+    assert ledger.models == {1: result.digest}
+
+
 def of_rows(ledger):
     return dpci.fit(PANEL.X, PANEL.y, ledger=ledger, **SAME)
 

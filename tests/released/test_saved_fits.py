@@ -10,15 +10,20 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.inference.validity import refusal
+from dpci.losses import Custom
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from support import per_instance, tuning
 from support.baselines import BUDGET
 from support.saved import rewritten
-from support.small_fits import X, Y, fit
+from support.small_fits import N, X, Y, fit
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
 REAL = (X, X[:, 0])
+ON_BALL = {"slope_bound": 2.0, "curvature_bound": 1.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 1.0}
+HALF_SQUARE = Custom(
+    lambda u, y: (u - y) ** 2 / 2.0, lambda u, y: u - y, lambda u, _: u * 0.0 + 1.0, strong_convexity=0.5, **ON_BALL
+)
 
 KINDS = {
     "objective, zCDP": fit,
@@ -32,6 +37,9 @@ KINDS = {
     "projected": lambda: fit(radius=1.0, mechanism=OutputPerturbation(project=True)),
     "cms11": lambda: fit(mechanism=ObjectivePerturbation(variant="cms11"), budget=PURE),
     "squared": lambda: fit(*REAL, loss="squared", radius=1.0),
+    "strongly convex": lambda: fit(
+        np.ones((N, 1)), X[:, 0], loss=HALF_SQUARE, mechanism="output", radius=1.0, intercept=False
+    ),
     "hinge": lambda: fit(loss="hinge", mechanism="output", moments="none"),
     "soft labels": lambda: fit(X, Y.astype(float), loss="soft_logistic"),
     "no moments": lambda: fit(moments="none"),
@@ -106,6 +114,16 @@ NOT_LEGAL = {
         "squared",
         {"classes_inferred": True},
         "classes_inferred must be False for real targets, got classes_inferred=True",
+    ),
+    "persons and strong convexity": (
+        "strongly convex",
+        {"persons": {"max_rows": None}},
+        "strong_convexity must be 0 with persons, got 0.5",
+    ),
+    "a budget without a notion": (
+        "objective, pure",
+        {"budget": {"epsilon": 1.0}},
+        "budget must be an object with a notion and its parameters",
     ),
     "a field too many": ("ball", {"colour": "red"}, "every field of its schema and no other, got 'colour' too"),
 }

@@ -198,16 +198,6 @@ def known_names(X: object) -> tuple[str, ...] | None:
     return X.names if isinstance(X, NamedRows) else column_labels(X)
 
 
-def check_in_memory(source: Source) -> None:
-    """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read."""
-    X, given = source.X, source.beside.given
-    if given and (is_in_parts(X) or is_dask(X)):
-        raise InvalidInput(
-            f"{next(iter(given))} need all rows in memory, got rows in parts of type {type(X).__name__} (pass "
-            "them as one array or table)"
-        )
-
-
 def check_beside_parts(source: Source) -> None:
     """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read."""
     in_parts, on_dask = is_in_parts(source.X), is_dask(source.X)

@@ -24,7 +24,6 @@ from dpci.data.rows import (
     Rows,
     Source,
     check_beside_parts,
-    check_in_memory,
     check_index_beside,
     check_source,
     is_dask,
@@ -110,9 +109,7 @@ def run(payment: Payment, kind: Kind[_Spec, _Result], source: Source) -> _Result
     ReleaseFailed
         With private errors, for whatever happens once the spend is written.
     """
-    if kind.parts is None:
-        check_in_memory(source)
-    else:
+    if kind.parts is not None:
         check_beside_parts(source)
         if source.prepare is None:
             check_source(source, kind.parts.loss.to_core())

@@ -13,7 +13,7 @@ from dpci.base.validation import broken, check_count, check_flag, check_seed, ch
 from dpci.base.warn import warn
 from dpci.budgets import ZCDP, AddRemove, ApproxDP, Budget, PureDP, planned_neighbors
 from dpci.data.arrays import Table, as_vector
-from dpci.data.rows import Source, check_in_memory, read
+from dpci.data.rows import Source, read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.mechanisms import ObjectivePerturbation, without_moments
 from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
@@ -120,7 +120,6 @@ def curve(
     unit, weighing, beside = given_unit(persons, weights)
     source = Source(X, y, beside)
     check_unit_columns(None, source)
-    check_in_memory(source)
     settings = _settings(at, keywords, unit, weighing)
     chosen = check_metric(metric)
     counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
