@@ -69,7 +69,7 @@ def row(label: str, n: int, runs: int, seed: int) -> list[str]:
         plan = dpci.plan(n_samples=n, schema=gaps(None), budget=budget, loss="squared").bounds
     except dpci.DpciError:
         plan = None
-    rule = ["-", "-"] if plan is None else [f"{plan.share:.0%}", f"{plan.left_out:.1%}"]
+    rule = ["-"] * 3 if plan is None else [f"{plan.share:.0%}", f"{plan.left_out:.1%}", f"{plan.break_even:.2f}"]
     released = [length(gaps(share), budget, n, seeds) for share in (None, *SHARES)]
     wide = [length(known(width), budget, n, seeds) for width in WIDTHS]
     return [f"{n:,}", label, *rule, *map(shown, released), *map(shown, wide)]
@@ -86,13 +86,23 @@ def main() -> None:
     print(f"`benches/bounds_cost.py --runs {given.runs}`, commit {commit()}, {today}, seeds from {given.seed:,}.\n")
     print(
         "Linear regression of four normal columns, which explain half of the target; no bound is known. `share`: that "
-        "of the default rule for the bounds; `left out`: values beyond a bound on either side, at most about. Then "
+        "of the default rule for the bounds; `left out`: values beyond a bound on either side, at most about; "
+        "`break-even`: how wide known bounds may be, over those of the quantiles, by the plan. Then "
         "median lengths of intervals over those without privacy: with released bounds at the default share and at "
         "others, and with known bounds that are 1 to 10 times as wide as the 2% and 98% quantiles. A dash: refused, or "
         "hidden by the noise.\n"
     )
     of_shares = [f"{share:.0%}" for share in SHARES]
-    header = ("n", "budget", "share", "left out", "default", *of_shares, *(f"known × {width:g}" for width in WIDTHS))
+    header = (
+        "n",
+        "budget",
+        "share",
+        "left out",
+        "break-even",
+        "default",
+        *of_shares,
+        *(f"known × {width:g}" for width in WIDTHS),
+    )
     cells = (row(label, n, given.runs, given.seed) for n in SIZES for label in BUDGETS)
     for line in markdown(header, cells):
         print(line, flush=True)

@@ -1,9 +1,10 @@
 """Audits releases of bounds, lists and counts: one record, or a person with three rows, is replaced or taken away.
 
-The argument is the number of runs. Prints docs/evidence/schema_audit.md.
+The arguments are the number of runs, and releases if not all. Prints docs/evidence/schema_audit.md.
 """
 
 import itertools
+import shlex
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -199,7 +200,9 @@ def main() -> None:
     """Print docs/evidence/schema_audit.md."""
     n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     print("# Audits of released schemas\n")
-    print(f"`python benches/schema_audit.py {n_runs}`, commit {commit()}, {now()}, seeds from 0.\n")
+    chosen = sys.argv[2:]
+    asked = " ".join(map(shlex.quote, [str(n_runs), *chosen]))
+    print(f"`python benches/schema_audit.py {asked}`, commit {commit()}, {now()}, seeds from 0.\n")
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
         f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, at a\n"
@@ -217,7 +220,8 @@ def main() -> None:
         of_counts: ("counts of columns", COUNTED.epsilon, "ε = .5"),
         of_beyond: ("records beyond bounds", COUNTED.epsilon, "ε = .5"),
     }
-    for run, neighbors, rows in itertools.product(kinds, ("replace_one", "add_remove"), (1, N_ROWS)):
+    asked_for = [run for run, (name, *_) in kinds.items() if not chosen or name in chosen]
+    for run, neighbors, rows in itertools.product(asked_for, ("replace_one", "add_remove"), (1, N_ROWS)):
         ways = [Way(neighbors=neighbors, rows=rows), Way(neighbors=neighbors, rows=rows, times=2.0)]
         ways += [Way(neighbors=neighbors, rows=rows, as_people=True)] if rows > 1 else []
         found = [run(way, n_runs) for way in ways]

@@ -88,6 +88,7 @@ def test_objective_perturbation_has_a_plan_with_gaps_too():
     assert "epsilon=2 (pure DP)" in plan.title
     assert plan.bounds.longer > 1.0
     assert "cost in length" in plan.summary()
+    assert f"less than about {plan.bounds.break_even:.2f} times as wide" in " ".join(plan.summary().split())
     assert plan.to_dict()["bounds"]["columns"] == ["age", "income"]
 
 

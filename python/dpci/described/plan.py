@@ -10,6 +10,9 @@ from dpci.released.counts import half_width, step_named
 
 __all__ = ["BoundsPlan"]
 
+# Width of released bounds of a normal column, ±2.2 standard deviations, over that of its 2% and 98% quantiles.
+_WIDTH = 2.2 / 2.054
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsPlan:
@@ -78,7 +81,19 @@ class BoundsPlan:
             lines.append(("beyond bounds", error))
         if (step := step_named(self.steps, "column_counts")) is not None:
             lines.append(("counts", f"each known to {half_width(step):,.0f} rows, in 95% of the releases"))
-        return [*lines, ("cost in length", f"{self.longer:.3f} times the intervals with known bounds")]
+        lines.append(("cost in length", f"{self.longer:.3f} times the intervals with known bounds"))
+        if self.break_even is not None:
+            width = f"{self.break_even:.2f} times as wide as the middle 96% of the values"
+            lines.append(("worth it", f"unless bounds are known that are less than about {width}"))
+        return lines
+
+    @property
+    def break_even(self) -> float | None:
+        """Width of known bounds, over that of the middle 96% of the values, below which they make shorter intervals.
+
+        None without bounds.
+        """
+        return None if self.left_out is None else _WIDTH * self.longer
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, as JSON can hold them."""
@@ -91,5 +106,6 @@ class BoundsPlan:
             "left_out": self.left_out,
             "half_count": self.half_count,
             "longer": self.longer,
+            "break_even": self.break_even,
             "steps": [step.to_dict() for step in self.steps],
         }

@@ -293,7 +293,9 @@ class ReleasedBounds:
         for name, extent in self.ranges.items():
             column = numeric[name]
             if (getattr(column, "transform", "none") == "signed_log") is not (name in self.logarithmic):
-                raise InvalidInput(f"logarithmic must name columns with a transform, got {self.logarithmic}")
+                raise InvalidInput(
+                    f"logarithmic must name columns with transform='signed_log' and no others, got {self.logarithmic}"
+                )
             if extent is not None and not extent[0] <= column.lower < column.upper <= extent[1]:
                 raise InvalidInput(
                     f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"

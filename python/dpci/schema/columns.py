@@ -408,7 +408,7 @@ class UnlistedColumn:
         Public categories, which are listed whatever the table holds, and cost nothing.
     reference : str, optional
         The reference: one of the public categories, or ``other`` beside at least one of these. None: with
-        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, else none;
+        ``counts_share=`` of the :class:`PartialSchema` the category with the greatest released count, otherwise none;
         ``other`` counts as it where the counts show no rows of it.
     other : str
         Category of all values that are not listed.
