@@ -177,9 +177,6 @@ KEYWORDS = {
     "classes nan": ({"classes": (0, NAN)}, InvalidInput, r"classes must be two different .* got nan"),
     "classes None inside": ({"classes": (None, 1)}, InvalidInput, r"classes must be two different .* got None"),
     "classes a set": ({"classes": {0, 1}}, InvalidInput, r"classes must be two different .* got classes=\{0, 1\}"),
-    "n_threads zero": ({"n_threads": 0}, InvalidInput, r"n_threads must be at least 1, got n_threads=0"),
-    "n_threads negative": ({"n_threads": -2}, InvalidInput, r"n_threads must be at least 1, got n_threads=-2"),
-    "n_threads a float": ({"n_threads": 2.0}, InvalidInput, r"n_threads must be an integer, got n_threads=2.0"),
     "seed negative": ({"seed": -1}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\), got seed=-1"),
     "seed too big": ({"seed": 2**64}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\)"),
     "seed boolean": ({"seed": True}, InvalidInput, r"seed must be an integer, got seed=True"),
@@ -266,7 +263,9 @@ OBJECTS = {
         r"n_features must be at least 0",
     ),
     "plan no parameters": (
-        lambda: dpci.plan(n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, intercept=False),
+        lambda: dpci.plan(
+            n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, rows=dpci.rows.Within(intercept=False)
+        ),
         r"at least one row and one parameter",
     ),
 }
@@ -444,5 +443,5 @@ def test_clip_takes_rows_far_out(result):
 
 
 def test_numbers_of_other_classes():
-    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), n_threads=np.int8(1), rows=np.float32(1))
+    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), rows=np.float32(1))
     np.testing.assert_array_equal(found.params, fit().params)

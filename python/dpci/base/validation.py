@@ -1,6 +1,7 @@
 """Checks of single arguments: each returns the argument in one plain type, or raises ``InvalidInput``."""
 
 import functools
+import inspect
 import math
 import numbers
 import operator
@@ -112,11 +113,6 @@ def check_seed(value: object) -> int | None:
     return number
 
 
-def check_threads(value: object) -> int | None:
-    """Return a number of threads: None (all cores), or at least 1."""
-    return None if value is None else check_count("n_threads", value)
-
-
 def check_flag(name: str, value: object) -> bool:
     """Return a boolean; numbers are refused because they are usually a misplaced argument."""
     if not isinstance(value, bool | np.bool_):
@@ -196,11 +192,13 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
     def decorate(function: Callable[_Taken, _Value]) -> Callable[_Taken, _Value]:
         code = function.__code__
         known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        # One that passes keywords on refuses them itself.
+        passes_on = bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
         @functools.wraps(function)
         def called(*args: _Taken.args, **keywords: _Taken.kwargs) -> _Value:
             for name in keywords:
-                if name not in known:
+                if name not in known and not passes_on:
                     raise unexpected(function.__name__, name, advice, keywords)
             if "budget" in known and "budget" not in keywords:
                 raise TypeError(f"{function.__name__}() missing required keyword-only argument 'budget': {BUDGET}")
