@@ -271,11 +271,11 @@ OBJECTS = {
 }
 
 ASKED = {
-    "level zero": (lambda r: r.conf_int(level=0), r"level must be > 0 and < 1, got level=0.0"),
-    "level one": (lambda r: r.conf_int(level=1.0), r"level must be > 0 and < 1, got level=1.0"),
-    "level percent": (lambda r: r.conf_int(level=95), r"level must be > 0 and < 1, got level=95.0"),
-    "level nan": (lambda r: r.conf_int(level=NAN), r"level must be > 0 and < 1, got level=nan"),
-    "summary level": (lambda r: r.summary(level=2), r"level must be > 0 and < 1, got level=2.0"),
+    "level zero": (lambda r: r.conf_int(level=0), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=0.0"),
+    "level one": (lambda r: r.conf_int(level=1.0), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=1.0"),
+    "level percent": (lambda r: r.conf_int(level=95), r"< 1, such as 0.95 for 95%, got level=95.0"),
+    "level nan": (lambda r: r.conf_int(level=NAN), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=nan"),
+    "summary level": (lambda r: r.summary(level=2), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=2.0"),
     "method": (lambda r: r.conf_int(method="bootstrap"), r"method must be one of 'exact', 'monte_carlo', got"),
     "contrast short": (
         lambda r: r.conf_int(contrast=[1.0]),

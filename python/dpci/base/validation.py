@@ -89,7 +89,7 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number strictly between 0 and 1."""
     number = check_real(name, value)
     if not (0.0 < number < 1.0):
-        raise broken(name, "> 0 and < 1", number)
+        raise broken(name, "> 0 and < 1, such as 0.95 for 95%" if name == "level" else "> 0 and < 1", number)
     return number
 
 
