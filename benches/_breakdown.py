@@ -23,7 +23,7 @@ STUDY_REPLICATES = 1000
 MODEL: dict[str, Any] = {
     "budget": dpci.PureDP(EPSILON),
     "l2_strength": L2_STRENGTH,
-    "intercept": False,
+    "rows": dpci.rows.Within(intercept=False),
     "classes": (-1, 1),
     "mechanism": dpci.ObjectivePerturbation(projection="floor"),
 }

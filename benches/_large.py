@@ -121,8 +121,9 @@ def large_fit(n: str, d: str, rounds: str) -> dict[str, Any]:
 
     def private(X: np.ndarray, y: np.ndarray, n_threads: int, **keywords: Any) -> dpci.ConfidenceIntervals:
         budget = dpci.PureDP(1.0)
-        options = {"budget": budget, "l2_strength": L2_STRENGTH, "intercept": False, "classes": (-1, 1), **keywords}
-        return dpci.fit(X, y, n_threads=n_threads, **options).conf_int()
+        options = {"budget": budget, "l2_strength": L2_STRENGTH, "classes": (-1, 1), **keywords}
+        with dpci.threads(n_threads):
+            return dpci.fit(X, y, rows=dpci.rows.Within(intercept=False), **options).conf_int()
 
     def lbfgs() -> LogisticRegression:
         # tol is scikit-learn's own default, 1e-4 on the gradient.

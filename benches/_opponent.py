@@ -79,7 +79,11 @@ class Opponent:
         self.n, self.dim = X.shape
         self.l2_strength = l2_strength
         self.resampling = resampling
-        keywords = {"budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "intercept": False}
+        keywords = {
+            "budget": dpci.PureDP(epsilon),
+            "l2_strength": l2_strength,
+            "rows": dpci.rows.Within(intercept=False),
+        }
         keywords["mechanism"] = dpci.ObjectivePerturbation(projection="floor")
         plan = dpci.plan(n_samples=self.n, n_features=self.dim, **keywords)
         coefficients, moments = plan.steps

@@ -84,7 +84,7 @@ def load(rows: Rows) -> tuple[np.ndarray | csr_array, np.ndarray]:
 
 def simulate(rows: Rows, configs: Sequence[dict[str, Any]], n_replicates: int, **options: Any) -> list[Any]:
     X, y = load(rows)
-    common = {"l2_strength": L2_STRENGTH, "intercept": False}
+    common = {"l2_strength": L2_STRENGTH, "rows": dpci.rows.Within(intercept=False)}
     return dpci.simulate.coverage(X, y, configs=configs, n_replicates=n_replicates, **common, **options)
 
 

@@ -32,9 +32,9 @@ def rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def private_fit(X: np.ndarray, y: np.ndarray, n_threads: int | None) -> dpci.ConfidenceIntervals:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), dpci.threads(n_threads):
         warnings.simplefilter("ignore", dpci.errors.MomentNoiseWarning)
-        result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=L2_STRENGTH, classes=(-1, 1), n_threads=n_threads)
+        result = dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=L2_STRENGTH, classes=(-1, 1))
     return result.conf_int()
 
 

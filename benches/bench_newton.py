@@ -19,6 +19,7 @@ from _timing import minimum, pin, print_machine, table
 N, D = 1_000_000, 20
 
 
+@dpci.threads(1)
 def main() -> None:
     """Print a table of times."""
     print_machine()
@@ -27,8 +28,8 @@ def main() -> None:
     X = rng.uniform(-1.0, 1.0, (N, D)) / D**0.5
     y = rng.random(N) < expit(X @ np.linspace(-3.0, 3.0, D) - 1.0)
     X1 = np.column_stack([X, np.ones(N)])
-    steps = lambda: dpci.fit(X, y, budget=dpci.ZCDP(0.5), n_threads=1).conf_int()  # noqa: E731
-    ridge = lambda: dpci.fit(X, y, budget=dpci.ZCDP(0.5), l2_strength=0.001, n_threads=1).conf_int()  # noqa: E731
+    steps = lambda: dpci.fit(X, y, budget=dpci.ZCDP(0.5)).conf_int()  # noqa: E731
+    ridge = lambda: dpci.fit(X, y, budget=dpci.ZCDP(0.5), l2_strength=0.001).conf_int()  # noqa: E731
     pin(1)
     steps()
     times = {"Newton steps, with intervals": minimum(steps), "objective perturbation, with intervals": minimum(ridge)}

@@ -37,16 +37,16 @@ def minimiser(X: np.ndarray, y: np.ndarray, n_threads: int, radius: float | None
 
 
 def private_fit(X: np.ndarray, y: np.ndarray, n_threads: int, radius: float) -> dpci.PrivateFit:
-    return dpci.fit(
-        X,
-        y,
-        budget=dpci.PureDP(1.0),
-        l2_strength=L2_STRENGTH,
-        loss=dpci.losses.Squared(),
-        mechanism=dpci.OutputPerturbation(moments="none", radius=radius),
-        intercept=False,
-        n_threads=n_threads,
-    )
+    with dpci.threads(n_threads):
+        return dpci.fit(
+            X,
+            y,
+            budget=dpci.PureDP(1.0),
+            l2_strength=L2_STRENGTH,
+            loss=dpci.losses.Squared(),
+            mechanism=dpci.OutputPerturbation(moments="none", radius=radius),
+            rows=dpci.rows.Within(intercept=False),
+        )
 
 
 def ridge(X: np.ndarray, y: np.ndarray, *, copy: bool) -> np.ndarray:

@@ -56,7 +56,7 @@ def table2(scale: Scale) -> list[str]:
                 y,
                 configs=[cell.keywords("paper") for cell in cells],
                 l2_strength=L2_STRENGTH,
-                intercept=False,  # the rows end in a column of ones
+                rows=dpci.rows.Within(intercept=False),  # the rows end in a column of ones
                 n_replicates=replicates,
                 n_variability=spread,
                 n_threads=2,

@@ -32,9 +32,9 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def timed(X: np.ndarray, y: np.ndarray, n_threads: int) -> list[str]:
+def timed(X: np.ndarray, y: np.ndarray) -> list[str]:
     """Seconds of a fit, of the choice by parts, and of the choice by repeated runs, the middle of five seeds."""
-    common = {**COMMON, "n_threads": n_threads}
+    common = COMMON
     fit = minimum(lambda: dpci.fit(X, y, **common, **GRID[-1]), 3)
     tune = {**common, "candidates": GRID, "selection_share": 1.0}
     chunks = minimum(lambda: dpci.tuning.tune(X, y, method="chunks", **tune), 3)
@@ -54,7 +54,7 @@ def main() -> None:
     for n_cores in (1, 2):
         if n_cores <= (os.cpu_count() or 1):
             pin(n_cores)
-            found.append([str(n_cores), *timed(X, y, n_cores)])
+            found.append([str(n_cores), *dpci.threads(n_cores)(timed)(X, y)])
     table(["cores", "fit", "chunks", "repeat (median)"], found)
 
 

@@ -22,7 +22,7 @@ from dpci.datasets.files import DatasetUnavailable
 from papers.wu.setup import patients
 
 FAILURE = 0.05
-FEW = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "intercept": False}
+FEW = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "rows": dpci.rows.Within(intercept=False)}
 SQUARED, LOGISTIC = dpci.losses.Squared(), dpci.losses.Logistic()
 # Of the known population: name, loss, radius, projected, risks.
 CASES = (
@@ -88,7 +88,7 @@ def warfarin(n_runs: int) -> Iterator[Row]:
     for epsilon, project in DOSES:
         mechanism = dpci.OutputPerturbation(project=project)
         ways = {"budget": dpci.PureDP(epsilon), "l2_strength": math.sqrt(d / (n * epsilon))}
-        ways |= {"loss": SQUARED, "mechanism": mechanism, "intercept": False}
+        ways |= {"loss": SQUARED, "mechanism": mechanism, "rows": dpci.rows.Within(intercept=False)}
         fits = (dpci.fit(source.X, source.y, seed=seed, **ways) for seed in range(n_runs))
         values = [risk(SQUARED, source.X, source.y, fit.params, 0.0) - floor for fit in fits]
         stated = dpci.utility.bound(n_samples=n, n_features=d, of="empirical", failure_probability=FAILURE, **ways)

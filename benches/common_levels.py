@@ -151,6 +151,7 @@ def compared(
     yield from markdown(header, rows)
 
 
+@dpci.threads(1)
 def cell(run: Run, setting: Setting) -> list[object]:
     """One row: how many parameters are covered below .90, and what the warning names."""
     name, size, sample, strength, epsilon = setting
@@ -176,7 +177,7 @@ def cell(run: Run, setting: Setting) -> list[object]:
     names = [f"x{j}" for j in range(X.shape[1])]
     for i in range(FITS):
         rows = rng.integers(0, size, size)
-        result = dpci.fit(X[rows], y[rows], seed=i, n_threads=1, **keywords)
+        result = dpci.fit(X[rows], y[rows], seed=i, **keywords)
         found = result.common_levels
         if found is not None:
             direct[i, [names.index(parameter) for parameter in found.parameters]] = True

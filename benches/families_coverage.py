@@ -94,6 +94,7 @@ class Line:
         """Whether intervals are refused so often that no more fits are needed to say so."""
         return self.n_fits >= 100 and not self.covered
 
+    @dpci.threads(1)
     def add(self, family: Family, sampled: tuple[_F64, _F64], truth: _F64, seed: int) -> None:
         """Fit once more, with intervals where they are not refused."""
         self.n_fits += 1
@@ -105,7 +106,6 @@ class Line:
             mechanism=replace(check_mechanism(self.mechanism), radius=family.radius),
             classes=(-1, 1) if family.loss.to_core().target_bounds is None else None,
             seed=seed,
-            n_threads=1,
         )
         if fit.interval_refusal is None:
             found = fit.conf_int(level=LEVEL)

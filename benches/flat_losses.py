@@ -143,6 +143,7 @@ class Setting:
     runs: int
     budget: dpci.PureDP = LOUD
 
+    @dpci.threads(1)
     def row(self) -> list[str]:
         """Fit the samples; coverage, length, room, and coverage with averaged curvatures where there is no noise."""
         target, rng = self.population.target(self.loss), np.random.default_rng(3)
@@ -154,7 +155,7 @@ class Setting:
             norm = max(1.0, float(np.linalg.norm(self.population.X, axis=1).max()))
             result = dpci.fit(
                 X, y, budget=self.budget, l2_strength=self.population.l2_strength, loss=self.loss, classes=(-1, 1),
-                rows=norm, seed=seed, intercept=self.population.intercept, n_threads=1,
+                rows=dpci.rows.Within(norm, intercept=self.population.intercept), seed=seed,
             )  # fmt: skip
             errors.append(np.abs(result.params - target)[kept])
             widths.append(result.conf_int(level=LEVEL).length[kept] / 2.0)

@@ -230,7 +230,13 @@ def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
     found = run.coverage(rows, configs)
     X, y = load(rows)
     for setting, config, study in zip(DIMENSION_SETTINGS, configs, found, strict=True):
-        plan = dpci.plan(n_samples=len(y), n_features=X.shape[1], l2_strength=L2_STRENGTH, intercept=False, **config)
+        plan = dpci.plan(
+            n_samples=len(y),
+            n_features=X.shape[1],
+            l2_strength=L2_STRENGTH,
+            rows=dpci.rows.Within(intercept=False),
+            **config,
+        )
         yield Point(rows, setting, study, plan.noise_ratio)
 
 

@@ -22,7 +22,8 @@ def contestants(x: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, Tim
     length = float(np.sqrt(x.shape[1]))
 
     def release(n_threads: int) -> object:
-        return dpci.regression.release(x, y, budget=BUDGET, rows=length, n_threads=n_threads)
+        with dpci.threads(n_threads):
+            return dpci.regression.release(x, y, budget=BUDGET, rows=length)
 
     return {
         "release, one": Timed(lambda: release(1)),

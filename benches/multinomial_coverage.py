@@ -97,9 +97,10 @@ def main() -> None:
         X, codes, labels = load()
         truth = target(X, codes, len(labels))
 
+        @dpci.threads(1)
         def fitted(seed: int, X: _F64 = X, codes: _INT = codes, **asked: object) -> tuple[ConfidenceIntervals, float]:
             drawn = np.random.default_rng(seed).integers(0, len(X), N)
-            asked |= {"classes": range(codes.max() + 1), "l2_strength": STRENGTH, "seed": seed, "n_threads": 1}
+            asked |= {"classes": range(codes.max() + 1), "l2_strength": STRENGTH, "seed": seed}
             found = dpci.multinomial.fit(X[drawn], codes[drawn], **asked)
             return found.conf_int(level=LEVEL), mean_coverage(law_of(record_of(fit_of(found))))
 

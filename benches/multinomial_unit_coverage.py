@@ -80,9 +80,10 @@ def main() -> None:
     for name, of_weights in (("persons", np.ones(len(people.X))), ("persons, weighted rows", people.weights)):
         truth = people.target(people.shares * of_weights)
 
+        @dpci.threads(1)
         def intervals(seed: int, of_weights: _F64 = of_weights, **asked: object) -> ConfidenceIntervals:
             rows, whose = people.drawn(np.random.default_rng(seed))
-            asked |= {"classes": range(3), "l2_strength": STRENGTH, "seed": seed, "n_threads": 1, "persons": whose}
+            asked |= {"classes": range(3), "l2_strength": STRENGTH, "seed": seed, "persons": whose}
             if of_weights is people.weights:
                 asked |= {"weights": dpci.Weights(of_weights[rows], bound=BOUND)}
             return dpci.multinomial.fit(people.X[rows], people.codes[rows], **asked).conf_int(level=LEVEL)

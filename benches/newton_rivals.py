@@ -57,10 +57,11 @@ def sampling_length(n: int) -> float:
     return float(2.0 * 1.96 * np.sqrt(np.linalg.inv(information)[0, 0] / n))
 
 
+@dpci.threads(1)
 def interval(epsilon: float, n: int, seed: int) -> np.ndarray | None:
     """The interval of the slope; None where a fit has none."""
     X, y = draw(np.random.default_rng(seed), n)
-    fit = dpci.fit(X, y, budget=dpci.PureDP(epsilon), rows=1.0, classes=(False, True), seed=seed, n_threads=1)
+    fit = dpci.fit(X, y, budget=dpci.PureDP(epsilon), rows=1.0, classes=(False, True), seed=seed)
     if fit.interval_refusal is not None:
         return None
     ends = np.asarray(fit.conf_int())[0]

@@ -182,7 +182,7 @@ def measure(run: Run, cell: Cell) -> list[object]:
         "budget": cell.budget(),
         "mechanism": replace(check_mechanism(cell.mechanism), radius=RADIUS if cell.loss == "squared" else None),
         "loss": LOSSES[cell.loss],
-        "intercept": False,
+        "rows": dpci.rows.Within(intercept=False),
         "neighbors": dpci.AddRemove(n) if cell.neighbors == "add_remove" else cell.neighbors,
     }
     sizes = {"n_samples": n, "n_features": d, **keywords}
@@ -293,7 +293,11 @@ def costs(run: Run) -> Iterator[str]:
     table = []
     for rows in (adult(10),) if run.quick else (adult(10), adult(90)):
         X, y = load(rows)
-        keywords: dict[str, Any] = {"budget": dpci.PureDP(1.0), "l2_strength": L2_STRENGTH, "intercept": False}
+        keywords: dict[str, Any] = {
+            "budget": dpci.PureDP(1.0),
+            "l2_strength": L2_STRENGTH,
+            "rows": dpci.rows.Within(intercept=False),
+        }
         saved = dpci.fit(X, y, classes=(-1, 1), seed=0, **keywords).to_json()
         law = seconds(intervals_of, saved) - seconds(dpci.PrivateFit.from_json, saved)
         study = functools.partial(dpci.simulate.coverage, X, y, n_variability=0, n_threads=1, **keywords)

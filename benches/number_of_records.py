@@ -113,6 +113,7 @@ def half_widths(result: dpci.PrivateFit, gradient_cov: _F64) -> _F64:
     return np.asarray(lowlevel.exact_half_widths(variance, multiplier, level=LEVEL, **law))
 
 
+@dpci.threads(1)
 def study(population: Population, mechanism: str, budget: dpci.PureDP, number: Number, runs: int) -> Cell:
     """Draw samples and fit each."""
     ratio, target = number.ratio, population.target(number.ratio)
@@ -130,7 +131,6 @@ def study(population: Population, mechanism: str, budget: dpci.PureDP, number: N
             classes=(-1, 1),
             neighbors=dpci.AddRemove(population.n_public),
             seed=seed,
-            n_threads=1,
         )
         intervals = result.conf_int(level=LEVEL)
         cell.hits.append((intervals.lower <= target) & (target <= intervals.upper))

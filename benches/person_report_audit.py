@@ -32,7 +32,7 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         budget=BUDGET,
         loss=LOSS,
         l2_strength=RIDGE / N_RECORDS,
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         mechanism=dpci.ObjectivePerturbation(moments="none"),
         neighbors=dpci.AddRemove(N_RECORDS),
         persons=dpci.Persons() if own < N_ROWS else None,

@@ -34,7 +34,12 @@ def main() -> int:
         order = np.random.default_rng(0).permutation(len(y))
         ours, others = order[: len(y) // 2], order[len(y) // 2 :]
         for budget, mechanism in CASES:
-            keywords = {"mechanism": mechanism, "l2_strength": L2_STRENGTH, "intercept": False, "classes": (-1, 1)}
+            keywords = {
+                "mechanism": mechanism,
+                "l2_strength": L2_STRENGTH,
+                "rows": dpci.rows.Within(intercept=False),
+                "classes": (-1, 1),
+            }
             study = dpci.simulate.coverage(
                 X[others], y[others], budget=budget, n_replicates=REPLICATES, n_variability=0, seed=1, **keywords
             )

@@ -78,6 +78,7 @@ def noise_share(result: dpci.PrivateFit) -> float:
     return float(np.mean(noise / (noise + variance)))
 
 
+@dpci.threads(1)
 def study(  # noqa: PLR0917  # one setting of a cell
     budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, mechanism: str, l2_strength: float, radius: float | None,
     loss: str | dpci.losses.Custom, target: _F64, runs: int,
@@ -89,7 +90,7 @@ def study(  # noqa: PLR0917  # one setting of a cell
         result = dpci.fit(
             X, y, budget=budget, l2_strength=l2_strength, loss=loss,
             mechanism=replace(check_mechanism(mechanism), radius=radius),
-            intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
+            rows=dpci.rows.Within(intercept=False), classes=(-1, 1), seed=seed,
         )  # fmt: skip
         shares.append(noise_share(result))
         if result.interval_refusal is not None:

@@ -61,6 +61,7 @@ def radius_by_rule(
     return norm + MARGIN * (noise + slope / np.sqrt(n) / c)
 
 
+@dpci.threads(1)
 def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
     """Yield a row of a table for each setting."""
     for dim, n, l2_strength, epsilon in itertools.product(DIMS, SIZES, STRENGTHS, BUDGETS):
@@ -76,7 +77,7 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
         kind = check_mechanism(mechanism)
         public = {
             "budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "loss": loss,
-            "intercept": False, "classes": None if loss == "squared" else (-1, 1),
+            "rows": dpci.rows.Within(intercept=False), "classes": None if loss == "squared" else (-1, 1),
         }  # fmt: skip
         plan = dpci.plan(n_samples=n, n_features=dim, mechanism=replace(kind, radius=3.0 * norm), **public)
         slope = 2.0 * (3.0 * norm + 1.0) if loss == "squared" else 1.0
@@ -88,7 +89,7 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
                 shares.append("")
                 continue
             results = (
-                dpci.fit(X, y, mechanism=replace(kind, radius=multiple * norm), seed=seed, n_threads=1, **public)
+                dpci.fit(X, y, mechanism=replace(kind, radius=multiple * norm), seed=seed, **public)
                 for seed, (X, y) in enumerate(drawn)
             )
             shares.append(f"{sum(result.interval_refusal is None for result in results) / runs:.2f}")

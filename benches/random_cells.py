@@ -205,13 +205,14 @@ class Fit:
     named: Numbers | None
 
 
+@dpci.threads(1)
 def fit(made: Cell, run: int) -> Fit:
     """One fit of a cell to records drawn from its table."""
     rng = np.random.default_rng([made.number, run])
     X, y, extra = sample(made, rng)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        common = made.keywords | extra | {"n_threads": 1, "seed": run}
+        common = made.keywords | extra | {"seed": run}
         if "loss" in common:
             result = dpci.fit(X, y, **common)
             refused = result.interval_refusal is not None

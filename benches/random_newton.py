@@ -215,10 +215,11 @@ def held(loss: Any, rows: Numbers, mass: Numbers, newton: Any) -> tuple[Numbers,
     return mass * radial * np.minimum(1.0, np.minimum(gradient / steepest, hessian / most_curved)), None
 
 
+@dpci.threads(1)
 def fit(made: Cell, run: int, known: dict[str, Numbers]) -> dict[str, Any] | None:
     """One fit of a cell; None without intervals. ``known`` keeps the ordinary coefficients of unchanged rows."""
     X, y, extra = sample(made, np.random.default_rng([made.number, run]))
-    common = made.keywords | extra | {"n_threads": 1, "seed": run}
+    common = made.keywords | extra | {"seed": run}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

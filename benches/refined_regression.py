@@ -70,6 +70,7 @@ PARAMS = ("x0", "other slopes", "intercept")
 FEWER, LARGEST = 3, 10
 
 
+@dpci.threads(1)
 def uniform(seed: int, *, n: int, budget: dpci.budgets.GaussianBudget, refine: bool) -> tuple[np.ndarray, np.ndarray]:
     """Columns uniform on (0, 10), unit errors, targets within 30."""
     rng = np.random.default_rng(seed)
@@ -77,7 +78,7 @@ def uniform(seed: int, *, n: int, budget: dpci.budgets.GaussianBudget, refine: b
     y = X @ BETA + rng.standard_normal(n)
     matrix = dpci.regression.release(
         X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, rows="clip", refine=refine, seed=seed,
-        n_threads=1,
+
     )  # fmt: skip
     return covered(matrix.fit(), BETA)
 
@@ -128,6 +129,7 @@ def population(errors: str) -> np.ndarray:
     return np.asarray(np.linalg.solve(gram, cross))
 
 
+@dpci.threads(1)
 def other(seed: int, *, n: int, budget: str, errors: str, columns: int) -> np.ndarray:
     """Coverage and length of x0: of the refined fit with robust and classical covariance, and of the matrix alone.
 
@@ -139,7 +141,7 @@ def other(seed: int, *, n: int, budget: str, errors: str, columns: int) -> np.nd
     for refine, covariances in ((True, ("robust", "classical")), (False, ("robust",))):
         matrix = dpci.regression.release(
             X, y, budget=OTHER_BUDGETS[budget], bounds=(0.0, 10.0), target_bound=30.0, refine=refine, robust=True,
-            seed=seed, n_threads=1,
+            seed=seed,
         )  # fmt: skip
         for covariance in covariances:
             try:
@@ -151,6 +153,7 @@ def other(seed: int, *, n: int, budget: str, errors: str, columns: int) -> np.nd
     return np.array(found)
 
 
+@dpci.threads(1)
 def grouped(seed: int, *, share: float, n: int, budget: dpci.budgets.GaussianBudget) -> np.ndarray:
     """Coverage and length of the coefficient of a group that alone has a heavy tail: refined, and of the matrix alone.
 
@@ -166,13 +169,14 @@ def grouped(seed: int, *, share: float, n: int, budget: dpci.budgets.GaussianBud
     for refine in (True, False):
         matrix = dpci.regression.release(
             X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, rows="clip", refine=refine, robust=True,
-            seed=seed, n_threads=1,
+            seed=seed,
         )  # fmt: skip
         inside, lengths = covered(matrix.fit(), np.array([1.0, -1.0, 0.0, 0.0]))
         found.append([inside[2], lengths[2]])
     return np.array(found, dtype=float)
 
 
+@dpci.threads(1)
 def spread(
     seed: int, *, share: float, size: float, power: int, n: int, budget: dpci.budgets.GaussianBudget
 ) -> np.ndarray:
@@ -188,13 +192,14 @@ def spread(
     for refine in (True, False):
         matrix = dpci.regression.release(
             X, y, budget=budget, bounds=(0.0, 1.0), target_bound=30.0, rows="clip", refine=refine, robust=True,
-            seed=seed, n_threads=1,
+            seed=seed,
         )  # fmt: skip
         inside, lengths = covered(matrix.fit(), truth)
         found.append([*inside, lengths[0]])
     return np.array(found, dtype=float)
 
 
+@dpci.threads(1)
 def bootstrap(seed: int, *, budget: str, l2_strength: float, refine: bool) -> tuple[np.ndarray, np.ndarray]:
     """Ridge, or least squares, of a bootstrap sample of the linear model; with an intercept."""
     X, y = linear_model()
@@ -206,7 +211,7 @@ def bootstrap(seed: int, *, budget: str, l2_strength: float, refine: bool) -> tu
     covariance = "classical" if l2_strength else "robust"
     matrix = dpci.regression.release(
         X[rows], y[rows], budget=PUBLISHED[budget], rows=1.0, target_bound=1.0, refine=plan if refine else None,
-        robust=None if l2_strength else plan, seed=seed, n_threads=1,
+        robust=None if l2_strength else plan, seed=seed,
     )  # fmt: skip
     return covered(matrix.fit(l2_strength=l2_strength, covariance=covariance), truth[:DIM])
 

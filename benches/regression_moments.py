@@ -46,6 +46,7 @@ def covered(fit: dpci.regression.LinearFit, truth: np.ndarray) -> tuple[np.ndarr
     return inside, intervals.length[:k]
 
 
+@dpci.threads(1)
 def uniform_design(seed: int, *, mu: float, neighbors: str) -> tuple[np.ndarray, np.ndarray]:
     """X uniform on (0, 10)³, unit errors."""
     rng = np.random.default_rng(seed)
@@ -53,11 +54,12 @@ def uniform_design(seed: int, *, mu: float, neighbors: str) -> tuple[np.ndarray,
     y = X @ BETA + rng.standard_normal(N)
     matrix = dpci.regression.release(
         X, y, budget=dpci.ZCDP(mu**2 / 2), bounds=(0.0, 10.0), target_bound=30.0, rows="clip",
-        neighbors=dpci.AddRemove(N) if neighbors == "add_remove" else neighbors, seed=seed, n_threads=1,
+        neighbors=dpci.AddRemove(N) if neighbors == "add_remove" else neighbors, seed=seed,
     )  # fmt: skip
     return covered(matrix.fit(), BETA)
 
 
+@dpci.threads(1)
 def errors_design(seed: int, *, kind: str, n: int, covariance: str) -> tuple[np.ndarray, np.ndarray]:
     """The same design with errors of unequal variance, or heavy tails, at rho = 0.5."""
     rng = np.random.default_rng(seed)
@@ -70,7 +72,7 @@ def errors_design(seed: int, *, kind: str, n: int, covariance: str) -> tuple[np.
     y = X @ BETA + draws[kind]()
     matrix = dpci.regression.release(
         X, y, budget=dpci.ZCDP(0.5), bounds=(0.0, 10.0), target_bound=30.0, rows="clip",
-        robust=covariance == "robust", seed=seed, n_threads=1,
+        robust=covariance == "robust", seed=seed,
     )  # fmt: skip
     return covered(matrix.fit(covariance=covariance), BETA)
 
@@ -87,6 +89,7 @@ def linear_model() -> tuple[np.ndarray, np.ndarray]:
     return X, np.clip(signal + spread * rng.uniform(-1.0, 1.0, ROWS), -1.0, 1.0)
 
 
+@dpci.threads(1)
 def bootstrap(
     seed: int, *, budget: str, covariance: str, l2_strength: float, intercept: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +101,7 @@ def bootstrap(
     rows = np.random.default_rng(seed + 1).integers(0, ROWS, ROWS)
     matrix = dpci.regression.release(
         X[rows], y[rows], budget=BUDGETS[budget], rows=1.0, target_bound=1.0,
-        robust=covariance == "robust", seed=seed, n_threads=1,
+        robust=covariance == "robust", seed=seed,
     )  # fmt: skip
     fit = matrix.fit(intercept=intercept, l2_strength=l2_strength, covariance=covariance)
     return covered(fit, truth)

@@ -53,7 +53,7 @@ def table(
     replicates, spread = run.small
     found = dpci.simulate.coverage(
         *data, configs=configs, n_replicates=replicates, n_variability=spread, seed=run.seed, n_threads=run.threads,
-        loss="squared", intercept=False, l2_strength=l2_strength,
+        loss="squared", rows=dpci.rows.Within(intercept=False), l2_strength=l2_strength,
     )  # fmt: skip
     studies = dict(zip(cells, found, strict=True))
     rows = []
@@ -67,7 +67,7 @@ def table(
 def given_of(data: tuple[Any, Any], keywords: Mapping[str, Any]) -> float:
     """Share of fits of the data that show that the radius does not bind, and so have intervals."""
     fits = (
-        dpci.fit(*data, loss="squared", intercept=False, seed=seed, **keywords)
+        dpci.fit(*data, loss="squared", rows=dpci.rows.Within(intercept=False), seed=seed, **keywords)
         for seed in range(GIVEN_OF)
     )  # fmt: skip
     return sum(one.interval_refusal is None for one in fits) / GIVEN_OF

@@ -107,9 +107,8 @@ class TimedChunks(dpci.Chunks):
 
 def fit(X: object, y: object, notion: str, threads: int) -> dpci.PrivateFit:
     """Fit and forget: what is timed."""
-    return dpci.fit(
-        X, y, budget=BUDGETS[notion], l2_strength=L2_STRENGTH, classes=(False, True), n_threads=threads, seed=SEED
-    )
+    with dpci.threads(threads):
+        return dpci.fit(X, y, budget=BUDGETS[notion], l2_strength=L2_STRENGTH, classes=(False, True), seed=SEED)
 
 
 def run_chunks(n: int, d: int, part_rows: int, notion: str, threads: int) -> dict[str, Any]:

@@ -22,9 +22,10 @@ STRENGTHS = (0.002, 0.02)
 REPLICATES = (20, 120)
 
 
+@dpci.threads(1)
 def fit(X: Any, y: Any, **keywords: Any) -> None:
     """Fit, with intervals."""
-    dpci.fit(X, y, classes=(-1, 1), n_threads=1, **keywords).conf_int()
+    dpci.fit(X, y, classes=(-1, 1), **keywords).conf_int()
 
 
 def tolerance(X: Any, **keywords: Any) -> float:

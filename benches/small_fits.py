@@ -38,7 +38,8 @@ def main() -> int:
     loop = least(lambda: [dpci.fit(*group, **KEYWORDS) for group in groups.values()], ROUNDS) / N_GROUPS
     print(f"  a loop of dpci.fit over {N_GROUPS} groups      {loop:.3f}")
     for n_threads in (1, 2):
-        many = least(lambda n=n_threads: dpci.fit_many(groups, **KEYWORDS, n_threads=n), ROUNDS) / N_GROUPS
+        with dpci.threads(n_threads):
+            many = least(lambda: dpci.fit_many(groups, **KEYWORDS), ROUNDS) / N_GROUPS
         print(f"  dpci.fit_many, {n_threads} threads               {many:.3f}")
     print(f"{machine()}; others took {watch.share():.0%} of a core")
     return int(single > LIMIT_MS)

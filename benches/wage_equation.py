@@ -70,14 +70,13 @@ def differs(intervals: np.ndarray) -> np.ndarray:
     return (intervals[:, 0] > 0.0) | (intervals[:, 1] < 0.0)
 
 
+@dpci.threads(1)
 def run(seed: int, *, n: int, epsilon: float) -> tuple[np.ndarray, np.ndarray] | None:
     """Slopes and intervals of one release; None if they are refused."""
     warnings.simplefilter("ignore")
     X, y = survey(n)
     budget = dpci.ApproxDP(epsilon, 1.0 / n**2)
-    matrix = dpci.regression.release(
-        X, y, budget=budget, bounds=BOUNDS, target_bound=TARGET_BOUND, seed=seed, n_threads=1
-    )
+    matrix = dpci.regression.release(X, y, budget=budget, bounds=BOUNDS, target_bound=TARGET_BOUND, seed=seed)
     try:
         fit = matrix.fit()
     except dpci.InvalidInput:

@@ -34,12 +34,13 @@ def contestant(data: dict[str, Any], kind: str, n_threads: int) -> tuple[Any, in
     def private() -> Any:
         norm = float(np.sqrt(data["codes"].shape[1] + data["numbers"].shape[1]))
         classes = {} if poisson else {"classes": (-1, 1)}
-        options = {"moments": "none", "rows": norm, "intercept": False, **classes}
-        return dpci.fit(X, data["y"], budget=dpci.PureDP(1.0), n_threads=n_threads, **problem, **options).params
+        options = {"moments": "none", "rows": dpci.rows.Within(norm, intercept=False), **classes}
+        with dpci.threads(n_threads):
+            return dpci.fit(X, data["y"], budget=dpci.PureDP(1.0), **problem, **options).params
 
     def replicates() -> Any:
         norm = float(np.sqrt(data["codes"].shape[1] + data["numbers"].shape[1]))
-        options = {"rows": norm, "intercept": False, "classes": (-1, 1), "l2_strength": 0.02}
+        options = {"rows": dpci.rows.Within(norm, intercept=False), "classes": (-1, 1), "l2_strength": 0.02}
         budget = dpci.PureDP(1.0)
         rows = {"n_replicates": 64, "n_variability": 0, "n_threads": n_threads, "budget": budget}
         return dpci.simulate.coverage(X, data["y"], **rows, **options).n_replicates

@@ -17,14 +17,15 @@ def contestant(problem: Problem, solver: str) -> Callable[[float, int], dict]:
         return {"params": found.params}
 
     def private(moments: str) -> Callable[[float, int], dict]:
-        keywords = {"rows": terms.row_norm, "intercept": False, **objective}
+        keywords = {"rows": dpci.rows.Within(terms.row_norm, intercept=False), **objective}
         if terms.loss != "squared":
             keywords["classes"] = (-1, 1)
 
         def release(_: float, threads: int) -> dict:
             budget = dpci.PureDP(terms.epsilon)
             mechanism = dpci.ObjectivePerturbation(moments=moments, radius=terms.radius)
-            result = dpci.fit(X, y, budget=budget, mechanism=mechanism, n_threads=threads, **keywords)
+            with dpci.threads(threads):
+                result = dpci.fit(X, y, budget=budget, mechanism=mechanism, **keywords)
             if moments == "none":
                 return {"params": result.params}
             bounds = result.conf_int()

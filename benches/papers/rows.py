@@ -44,7 +44,7 @@ class DataSet(NamedTuple):
             loss=self.loss,
             l2_strength=100.0,  # great enough for a plan
             mechanism=dpci.ObjectivePerturbation(moments="none", calibration="paper"),
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
             neighbors="add_remove",
         ).least_l2_strength
 

@@ -40,7 +40,8 @@ def load_with_data_dependent_scaling(
     Returns
     -------
     Dataset
-        With ``d + 1`` columns, the last one named "ones", and ``schema=None``: fit it with ``intercept=False``.
+        With ``d + 1`` columns, the last one named "ones", and ``schema=None``: fit it with
+        ``rows=dpci.rows.Within(intercept=False)``.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def fit(X, y, *, budget=None, **keywords):
     settings = {
         "l2_strength": 0.2,
         "classes": (0, 1),
-        "intercept": False,
+        "rows": dpci.rows.Within(intercept=False),
         "mechanism": dpci.ObjectivePerturbation(moments="none"),
         **keywords,
     }

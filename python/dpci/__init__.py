@@ -5,8 +5,8 @@ from dpci.base import startup as _startup  # isort: skip  # noqa: F401  # first:
 import importlib
 from typing import TYPE_CHECKING
 
-from dpci.base.locks import lock_across_forks
 from dpci.base.optional import MissingModule
+from dpci.base.threads import lock_across_forks
 from dpci.errors import MissingExtra
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "rows",
     "schema",
     "simulate",
+    "threads",
     "tuning",
     "utility",
 ]

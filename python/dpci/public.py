@@ -2,6 +2,7 @@
 
 from dpci import errors, losses, rows
 from dpci.base.naming import name_publicly
+from dpci.base.threads import threads
 from dpci.budgets import GDP, ZCDP, AddRemove, ApproxDP, Budget, PureDP
 from dpci.errors import (
     BudgetExceeded,
@@ -70,6 +71,7 @@ __all__ = [
     "losses",
     "read",
     "rows",
+    "threads",
 ]
 
 # Errors keep the name of their own module, which is public too.

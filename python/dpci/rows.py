@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from dpci import _core
 from dpci.base.codec import Form, has_fields
-from dpci.base.validation import broken, check_count, check_positive
+from dpci.base.validation import broken, check_count, check_intercept, check_positive
 from dpci.errors import InvalidInput
 
-__all__ = ["Ball", "Blocks", "Clipped", "Weighted"]
+__all__ = ["Ball", "Blocks", "Clipped", "Weighted", "Within"]
 
 CLIP: Literal["clip"] = "clip"
 """Word for rows that are moved to their bounds."""
@@ -174,38 +174,62 @@ class Blocks:
 RowDomain: TypeAlias = Ball | Blocks
 
 
-@dataclass(frozen=True, slots=True)
-class _Beyond:
-    """Bounds of rows that may lie beyond them."""
-
-    within: RowDomain | float | None = None
-
-    def __post_init__(self) -> None:
-        if self.within is not None:
-            object.__setattr__(self, "within", _domain("within", self.within))
-
-
-@dataclass(frozen=True, slots=True)
-class Clipped(_Beyond):
-    """Rows that are moved to their bounds where they lie beyond them; ``rows="clip"`` is short for ``Clipped()``.
-
-    Targets and weights beyond their bounds are moved, too. Rows that are not clipped are refused there.
+@dataclass(frozen=True, slots=True, repr=False)
+class Within:
+    """Rows that are refused beyond their bounds, as they are without this class, and the constant that is appended.
 
     Parameters
     ----------
     within : float, Ball or Blocks, optional
-        The bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
+        Public bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size; its parameter is last. A schema whose formula has no
+        intercept appends none.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.rows.Within(2.0, intercept=False)
+    Within(Ball(norm=2.0), intercept=False)
+    """
+
+    within: RowDomain | float | None = None
+    intercept: bool | float = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_intercept(self.intercept)
+        if self.within is not None:
+            object.__setattr__(self, "within", _domain("within", self.within))
+
+    def __repr__(self) -> str:
+        """Return the call with what differs from its defaults."""
+        given = [] if self.within is None else [repr(self.within)]
+        if self.intercept is not True:
+            given.append(f"intercept={self.intercept!r}")
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Clipped(Within):
+    """Rows that are moved to their bounds where they lie beyond them; ``rows="clip"`` is short for ``Clipped()``.
+
+    Targets and weights beyond their bounds are moved, too.
+
+    Parameters
+    ----------
+    within, intercept
+        See :class:`Within`.
 
     Examples
     --------
     >>> import dpci
     >>> dpci.rows.Clipped(2.0)
-    Clipped(within=Ball(norm=2.0))
+    Clipped(Ball(norm=2.0))
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Weighted(_Beyond):
+@dataclass(frozen=True, slots=True, repr=False)
+class Weighted(Within):
     """Rows that stay as they are beyond their bounds and weigh less; ``rows="weight"`` is short for ``Weighted()``.
 
     A row that is q times as long as its bound weighs 1/q², or with Newton steps what these make of it
@@ -213,22 +237,22 @@ class Weighted(_Beyond):
 
     Parameters
     ----------
-    within : float, Ball or Blocks, optional
-        The bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
+    within, intercept
+        See :class:`Within`.
 
     Examples
     --------
     >>> import dpci
     >>> dpci.rows.Weighted(2.0)
-    Weighted(within=Ball(norm=2.0))
+    Weighted(Ball(norm=2.0))
     """
 
 
-RowsLike: TypeAlias = float | Ball | Blocks | Clipped | Weighted | Literal["clip", "weight"]
+RowsLike: TypeAlias = float | Ball | Blocks | Within | Literal["clip", "weight"]
 """Bounds of rows as a caller gives them: a number is that of their norm."""
 
 
-BallLike: TypeAlias = float | Ball | Clipped | Literal["clip"]
+BallLike: TypeAlias = float | Ball | Within | Literal["clip"]
 """Bounds of rows that lie in a ball."""
 
 
@@ -238,22 +262,33 @@ class Bounded(NamedTuple):
     domain: RowDomain | None
     """None: norm 1, or the domain of the schema."""
     on_violation: Literal["error", "clip", "weight"]
+    intercept: float | None = 1.0
+    """Constant that is appended to every row."""
 
 
 def read_rows(rows: object) -> Bounded:
-    """Return the two choices that ``rows`` of a caller makes."""
+    """Return the three choices that ``rows`` of a caller makes."""
     if isinstance(rows, str):
         if rows not in {CLIP, WEIGHT}:
             raise broken("rows", f"a number, {CLIP!r}, {WEIGHT!r} or an object of dpci.rows", rows)
         return Bounded(None, CLIP if rows == CLIP else WEIGHT)
-    if isinstance(rows, Clipped | Weighted):
+    if isinstance(rows, Within):
         assert not isinstance(rows.within, int | float)  # noqa: S101  # for the type checker
-        return Bounded(rows.within, CLIP if isinstance(rows, Clipped) else WEIGHT)
+        beyond = CLIP if isinstance(rows, Clipped) else WEIGHT if isinstance(rows, Weighted) else "error"
+        return Bounded(rows.within, beyond, check_intercept(rows.intercept))
     return Bounded(None if rows is None else _domain("rows", rows), "error")
 
 
+def read_bounds(rows: object) -> Bounded:
+    """Return the choices of functions that take an intercept elsewhere, or none."""
+    found = read_rows(rows)
+    if found.intercept != 1.0:
+        raise broken("rows", "given without an intercept for this function", rows)
+    return found
+
+
 def read_ball(rows: object) -> Bounded:
-    """Return the two choices of functions whose rows lie in a ball."""
+    """Return the choices of functions whose rows lie in a ball."""
     found = read_rows(rows)
     if isinstance(found.domain, Blocks):
         raise broken("rows", "a bound on the norm for this function, which takes no blocks", found.domain)

@@ -315,7 +315,7 @@ def test_more_records_than_the_public_number_stay_within_the_distance():
         "budget": dpci.PureDP(1e6),
         "l2_strength": l2_strength,
         "mechanism": dpci.OutputPerturbation(moments="none"),
-        "intercept": False,
+        "rows": dpci.rows.Within(intercept=False),
         "neighbors": dpci.AddRemove(n_public),
     }
     rows = 16 * n_public
@@ -361,8 +361,7 @@ def test_the_noise_of_the_seal_is_small_wherever_digits_are_left():
                     n_features=10,
                     budget=dpci.PureDP(1.0),
                     l2_strength=l2_strength,
-                    rows=row_norm,
-                    intercept=row_norm,
+                    rows=dpci.rows.Within(row_norm, intercept=row_norm),
                     mechanism="output",
                 )
                 step = plan.steps[0]

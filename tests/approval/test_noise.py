@@ -103,7 +103,7 @@ def test_the_noise_of_a_strongly_convex_loss_follows_from_its_declaration():
         mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
         l2_strength=0.0,
         budget=dpci.PureDP(1.0),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
     )
     assert failures(result) == []
     values = json.loads(result.to_json())

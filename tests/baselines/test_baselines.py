@@ -14,6 +14,7 @@ from dpci import _core, baselines
 from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning, RowNormViolation, SeededNoiseWarning
 from support.baselines import BUDGET, WEIGHTS, D, N, make_rows, minimize_polynomial, recover_noise, varied_rows
 from support.core import specified
+from support.keywords import bounded
 from support.saved import rewritten
 from support.seal import left_of, unsealed
 
@@ -21,7 +22,7 @@ X, Y, LABELS = make_rows()
 
 
 def functional(x=X, y=Y, **keywords):
-    return baselines.functional_mechanism(x, y, **{"budget": BUDGET, "seed": 5, **keywords})
+    return baselines.functional_mechanism(x, y, **bounded(**{"budget": BUDGET, "seed": 5, **keywords}))
 
 
 def quiet_non_private(*rows, **keywords):
@@ -94,7 +95,7 @@ def test_sparse_rows_frames_and_threads():
     with pytest.raises(InvalidInput, match="column 0 must be 'a'"):
         frame.predict(pd.DataFrame(X, columns=["b", "a", "c"]))
     x, y, _ = make_rows(30_000)
-    one, two = (functional(x, y, n_threads=k).params for k in (1, 2))
+    one, two = (dpci.threads(k)(functional)(x, y).params for k in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -239,7 +240,6 @@ def test_non_private_is_the_minimiser():
         ({"neighbors": "add_remove"}, "the number of records is then private"),
         ({"classes": (0, 1)}, "classes must be None for a loss with real targets"),
         ({"seed": -1}, "seed must be None or an integer"),
-        ({"n_threads": 0}, "n_threads must be at least 1"),
         ({"x": np.zeros((0, 2)), "y": []}, "at least one row"),
         ({"x": np.zeros((N, 0)), "intercept": False}, "at least one row and one parameter"),
         ({"x": np.zeros((N, 5000))}, "at most 4096"),

@@ -19,7 +19,9 @@ def sensitivity(d, loss, *, budget=PURE, neighbors="replace_one", calibration="t
     y = np.array([-1.0, 1.0, -1.0, 1.0])
     relation = dpci.AddRemove(4) if neighbors == "add_remove" else neighbors
     keywords = {"neighbors": relation, "calibration": calibration, "budget": budget}
-    result = baselines.functional_mechanism(rows, y, loss=loss, intercept=False, seed=1, **keywords)
+    result = baselines.functional_mechanism(
+        rows, y, loss=loss, rows=dpci.rows.Within(intercept=False), seed=1, **keywords
+    )
     return result.privacy["steps"][0]["sensitivity"]
 
 

@@ -48,7 +48,7 @@ def shares_of(unit):
 def test_the_limit_of_the_functional_mechanism(unit, loss):
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     classes = {} if loss == "squared" else {"classes": (-1.0, 1.0)}
-    keywords = {"loss": loss, "l2_strength": STRENGTH, "intercept": False, **classes, **HUGE}
+    keywords = {"loss": loss, "l2_strength": STRENGTH, "rows": dpci.rows.Within(intercept=False), **classes, **HUGE}
     found = baselines.functional_mechanism(X, y, **keywords, **UNITS[unit])
     shares, n_records = shares_of(unit)
     divisor = n_records / (UNITS[unit]["weights"].bound if "weights" in UNITS[unit] else 1.0)
@@ -133,7 +133,7 @@ def test_no_record_moves_coefficients_further_than_is_paid_for_and_one_does_near
                 [-1.0, 1.0, -1.0, 1.0],
                 loss=loss,
                 budget=budget,
-                intercept=False,
+                rows=dpci.rows.Within(intercept=False),
                 seed=1,
                 **counts,
             )

@@ -89,7 +89,7 @@ def sensitivity(loss, radius, strength, n):
         l2_strength=strength,
         loss=loss,
         mechanism=dpci.OutputPerturbation(radius=radius, moments="none"),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
     )
     return plan.steps[0].sensitivity
 

@@ -329,7 +329,7 @@ def test_fits_with_the_radius_of_the_rows_reciprocal(length, extra):
             classes=(-1, 1),
             loss=Hinge(),
             mechanism=dpci.OutputPerturbation(moments="none", radius=1.0 if length == 1.0 else 2.0**0.5),
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
         )
         assert np.all(np.isfinite(fitted.params))
 

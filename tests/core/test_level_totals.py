@@ -147,7 +147,7 @@ def test_what_level_totals_need_is_said():
     for changed, got in [
         ({"budget": dpci.ZCDP(0.5)}, "another budget"),
         ({"rows": 2.0}, "rows in a ball"),
-        ({"intercept": False}, "no intercept"),
+        ({"rows": dpci.rows.Within(ROWS, intercept=False)}, "no intercept"),
         ({"loss": "smooth_hinge"}, "another loss"),
         ({"mechanism": dpci.ObjectivePerturbation(moments="levels", projection="floor")}, "a projection"),
         ({"mechanism": dpci.OutputPerturbation(moments="levels")}, "output"),

@@ -137,8 +137,7 @@ def minimiser_plan(name, strength, n, **unit):
         l2_strength=strength,
         loss=LOSSES[name],
         mechanism=dpci.OutputPerturbation(moments="none"),
-        rows=ROW_NORM,
-        intercept=False,
+        rows=dpci.rows.Within(ROW_NORM, intercept=False),
         **unit,
     )
 
@@ -391,8 +390,7 @@ def test_pure_objective_perturbation_of_one_parameter(name):
         budget=dpci.PureDP(epsilon),
         l2_strength=strength,
         loss=LOSSES[name],
-        rows=1.0,
-        intercept=False,
+        rows=dpci.rows.Within(1.0, intercept=False),
         mechanism=dpci.ObjectivePerturbation(moments="none"),
         weights=dpci.Weights(bound=BOUND, total=total),
     )

@@ -108,7 +108,7 @@ CUSTOM = dpci.losses.Custom(
         (Y, {"loss": "smooth_hinge", "mechanism": "output", "budget": dpci.ApproxDP(1.0, 1e-6)}),
         (REALS, {"loss": "squared", "radius": 1.0}),
         ((REALS + 1) / 2, {"loss": CUSTOM}),
-        (Y, {"rows": dpci.rows.Clipped(0.5), "n_threads": 2}),
+        (Y, {"rows": dpci.rows.Clipped(0.5)}),
         (Y, {"neighbors": dpci.AddRemove(2500)}),
         (Y.astype(int), {"classes": (0, 1)}),
         (np.where(Y, "yes", "no"), {"classes": ("no", "yes")}),

@@ -173,8 +173,8 @@ def test_few_passes(loss, most):
 
 
 def test_the_order_of_parts_and_nothing_else_decides_the_bits():
-    ours = in_parts(X, Y, n_threads=1)
-    again = in_parts(X, Y, n_threads=2)
+    ours = dpci.threads(1)(in_parts)(X, Y)
+    again = dpci.threads(2)(in_parts)(X, Y)
     np.testing.assert_array_equal(ours.params, again.params)
     np.testing.assert_array_equal(ours.hessian, again.hessian)
 

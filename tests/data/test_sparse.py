@@ -37,8 +37,8 @@ def test_a_sparse_fit_equals_the_dense_one(rows, name, kind):
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"intercept": False},
-        {"intercept": 0.5, "mechanism": "output"},
+        {"rows": dpci.rows.Within(intercept=False)},
+        {"rows": dpci.rows.Within(intercept=0.5), "mechanism": "output"},
         {"rows": dpci.rows.Clipped(0.3)},
         {"loss": "huber_hinge"},
     ],

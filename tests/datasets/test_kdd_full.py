@@ -71,7 +71,7 @@ def test_sparse_rows_can_be_fitted(publish) -> None:
     lines = published_lines(N_LINES)
     publish["full"](lines)
     data = datasets.load_kddcup99(percent10=False)
-    keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "seed": 1, "moments": "none", "n_threads": 1}
+    keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "seed": 1, "moments": "none"}
     expected = dpci.fit(*dense(lines), **assembled(**keywords))
     np.testing.assert_allclose(
         dpci.fit(data.X, data.y, **assembled(**keywords)).params, expected.params, rtol=0, atol=1e-8

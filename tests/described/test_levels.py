@@ -146,7 +146,7 @@ def test_the_order_of_the_rows_does_not_matter():
     order = RNG.permutation(N)
     other = {name: values[order] for name, values in TABLE.items()}
     assert release(seed=1).schema == release(table=other, seed=1).schema
-    assert release(seed=1, n_threads=1).schema == release(seed=1, n_threads=2).schema
+    assert dpci.threads(1)(release)(seed=1).schema == dpci.threads(2)(release)(seed=1).schema
 
 
 def test_public_categories_and_missing_values():

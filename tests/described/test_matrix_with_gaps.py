@@ -117,7 +117,7 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     for refused, message in (
         ({"schema": replace(PARTIAL, bounds_share=1e-9)}, "rho must be at least .* among 8000 records"),
         ({"schema": unlisted}, "budget must be ApproxDP for an UnlistedColumn|need a reference category"),
-        ({"intercept": 2.0}, "intercept must be True or False"),
+        ({"rows": dpci.rows.Clipped(intercept=2.0)}, "intercept must be True or False"),
         ({"rows": 3.0}, "rows must be those of the schema"),
         ({"budget": dpci.ZCDP(1e-5)}, "among 8000 records"),
         ({"budget": dpci.ZCDP(0.02), "schema": replace(PARTIAL, bounds_share=0.99999)}, "must be able to vary more"),

@@ -86,7 +86,7 @@ def test_files_and_pickles_hold_all(notion):
 
 
 def test_a_seed_repeats_a_release_and_threads_do_not_matter():
-    assert release(n_threads=1).bounds == release(n_threads=2).bounds
+    assert dpci.threads(1)(release)().bounds == dpci.threads(2)(release)().bounds
     assert release().private is False
     assert "NOT PRIVATE" in release().summary()
     assert dpci.release_schema(TABLE, schema=PARTIAL, budget=BUDGETS["zcdp"]).private is True

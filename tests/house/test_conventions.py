@@ -63,6 +63,42 @@ def test_a_keyword_of_another_library_is_refused_with_ours():
     assert not set(KEYWORDS) & {*OF_A_FIT, "budget", "schema", "persons", "weights", "ledger"}
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    {
+        "release_schema": lambda **given: dpci.release_schema({}, budget=BUDGET, **given),
+        "fit_many": lambda **given: dpci.fit_many({"a": ([[0.1]], [True])}, budget=BUDGET, **given),
+        "release": lambda **given: dpci.regression.release([[0.1]], [0.1], budget=BUDGET, **given),
+        "tune": lambda **given: dpci.tuning.tune([[0.1]], [True], budget=BUDGET, candidates=[{}], **given),
+    }.items(),
+)
+def test_other_releases_give_the_same_advice(name, call):
+    for keyword in ("epsilon", "sample_weight", "n_jobs", "cluster_id"):
+        with pytest.raises(TypeError, match=re.escape(f"{name}() got an unexpected keyword argument '{keyword}': ")):
+            call(**{keyword: 1})
+    with pytest.raises(TypeError, match=r"release_schema\(\) missing .*'budget': pass budget=dpci.PureDP"):
+        dpci.release_schema({})
+    with pytest.raises(TypeError, match=r"fit_many\(\) missing .*'budget': pass budget=dpci.PureDP"):
+        dpci.fit_many({})
+    with pytest.raises(TypeError, match=r"fit_strata\(\) missing .*'budget': pass budget=dpci.PureDP"):
+        dpci.fit_strata({}, by="sex", schema=SCHEMA)
+
+
+def test_threads_change_nothing_and_are_a_number(result):
+    with dpci.threads(1):
+        assert dpci.fit(TABLE, schema=SCHEMA, budget=BUDGET, seed=1).to_json() == result.to_json()
+    for number in (0, -1, 1.5, True):
+        with pytest.raises(dpci.InvalidInput, match="threads must be"), dpci.threads(number):
+            pass
+
+
+def test_rsquared_of_a_linear_fit_is_that_of_its_moments(linear):
+    """Against NumPy, at a budget that moves the residual variance by less than a hundredth."""
+    X = np.column_stack([TABLE["age"], TABLE["sex"] == "M_<%", np.ones(N)])
+    left = TABLE["cost"] - X @ np.linalg.lstsq(X, TABLE["cost"], rcond=None)[0]
+    assert linear.rsquared == pytest.approx(1.0 - left.var(ddof=3) / TABLE["cost"].var(), abs=0.01)
+
+
 def test_keywords_of_intervals_are_refused_with_ours(result, linear):
     for owner in (result, result.in_units(), linear):
         for keyword, advice in INTERVALS.items():
@@ -176,6 +212,19 @@ def test_tables_as_latex(result, tmp_path):
         f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{whole}\\end{{document}}"
     )
     subprocess.run([program, "-interaction=batchmode", "page.tex"], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_tables_of_great_tables(result, linear):
+    pytest.importorskip("great_tables")
+    made = result.to_great_tables().as_raw_html()
+    assert "Logistic regression of ill" in made
+    assert "NOT PRIVATE (seeded)" in made
+    assert "sex=M_&lt;%" in made
+    assert "sex=M_<%" not in made
+    for owner in (result.odds_ratios(), result.in_units(), linear, SCHEMA):
+        assert owner.to_great_tables().as_raw_html().count("<td") >= 6
+    with pytest.raises(dpci.InvalidInput, match="requires an object that shows a table"):
+        dpci.Ledger(BUDGET).to_great_tables()
 
 
 def test_text_of_a_file_stays_text():

@@ -64,6 +64,8 @@ NO_RESULT = {
     },
     **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
+    "selected.to_great_tables": "its page has no table",
+    "moment matrix.to_great_tables": "its page has no table",
     "selected.to_html": "a page is that of the whole tuning",
     "functional.conf_int": "baselines have no intervals",
     "histogram.conf_int": "baselines have no intervals",

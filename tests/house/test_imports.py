@@ -184,6 +184,7 @@ FEATURES = {
         "report.plot_bound_against_truth_not_private(X, y)",
         "from dpci.report.plot import check_plot_file; check_plot_file(Path('model.png'))",
     ],
+    "tables": ["result.to_great_tables()"],
     "pandas": ["study.to_frame()", "curve.to_frame()"],
     "parquet": ["from dpci.sources.files import read_batches; list(read_batches(Path('people.parquet'), n_rows=None))"],
     "office": ["dpci.read('people.xlsx')"],

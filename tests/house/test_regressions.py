@@ -146,7 +146,7 @@ def test_the_tolerance_is_a_millionth_of_the_noise(mechanism: Any) -> None:
     plan = dpci.plan(
         n_samples=n,
         n_features=dim,
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         budget=dpci.PureDP(1.0),
         l2_strength=l2_strength,
         mechanism=mechanism,

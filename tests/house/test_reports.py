@@ -88,6 +88,17 @@ def test_files_are_refused(report, tmp_path):
         fit(file_of(text)(tmp_path))
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_wrong_cell_is_found_by_its_line(several, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(CSV + "1018x,F,no\n")
+    (first := tmp_path / "first.csv").write_text(CSV)
+    for table in [dpci.read([first, path])] if several else [dpci.read(path), dpci.read(path, schema=schema()), path]:
+        with pytest.raises(dpci.InvalidInput, match="column 'age' must hold finite numbers, got '1018x'") as refusal:
+            fit(table)
+        assert refusal.value.__notes__ == [f"row {1200 if several else 600} here is line 602 of {path}"]
+
+
 SPACED, DASHED, DOTTED = "Depth rel. skull [mm]", "size-average", "var.abc"
 FORMULAS = {
     "statsmodels 4783, patsy 37: a name with spaces": (f"ill ~ `{SPACED}`", (number(SPACED),), (SPACED,)),

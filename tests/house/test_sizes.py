@@ -101,7 +101,7 @@ MOST = {
     "a fit to its page": (16, 155),
     "a fit to its summary": (11, 125),
     "X into a fit": (7, 15),  # one of them is the decorator that advises whoever misspells a keyword
-    "y into a matrix": (8, 20),
+    "y into a matrix": (9, 20),  # likewise
 }
 
 

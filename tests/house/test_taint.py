@@ -208,6 +208,7 @@ CALLS = {
     "submodels": lambda made: made.submodels([["x0"], []], l2_strength=9.0),
     "summary_frame": lambda made: made.summary_frame().to_dict(),
     "tidy": lambda made: made.tidy().to_dict(),
+    "to_great_tables": lambda made: made.to_great_tables().as_latex(),
     **{name: lambda made, name=name: getattr(made, name)() for name in PLAIN},
     "wald_test": lambda made: made.wald_test({"x0": 1}),
     "in_units": lambda made: made.in_units().conf_int(),

@@ -18,7 +18,7 @@ from support.fits import make_rows
 from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
-LOUD = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": 1, "n_threads": 1}
+LOUD = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": 1}
 FLAT = [HuberHinge(0.5), HuberHinge(0.1), SmoothHinge(0.1)]
 
 
@@ -57,17 +57,17 @@ def test_unbalanced_classes_have_room(loss):
 
 def test_the_room_of_one_predictor_is_its_distance_in_standard_errors():
     """With the intercept alone the rows that curve the risk are the positive ones, and all have one predictor."""
-    result = dpci.fit(*classes(1200), loss=HuberHinge(0.4), intercept=0.5, **LOUD)
+    result = dpci.fit(*classes(1200), loss=HuberHinge(0.4), rows=dpci.rows.Within(intercept=0.5), **LOUD)
     predictor, error = 0.5 * result.params[-1], 0.5 * result.std_errors[-1]
     # The first column is 0 in every row, so its noise does not count but for that of the released matrices.
     assert result.curvature_room == pytest.approx((predictor - 0.6) / error, rel=1e-3)
-    smooth = dpci.fit(*classes(1200), loss=SmoothHinge(0.2), intercept=0.5, **LOUD)
+    smooth = dpci.fit(*classes(1200), loss=SmoothHinge(0.2), rows=dpci.rows.Within(intercept=0.5), **LOUD)
     assert smooth.curvature_room == pytest.approx(0.2 / (0.5 * smooth.std_errors[-1]), rel=1e-3)
 
 
 def test_the_room_without_an_intercept_is_that_of_rows_on_the_bound():
     X, y = classes(1200)
-    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), intercept=False, rows=2.0, **LOUD)
+    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), rows=dpci.rows.Within(2.0, intercept=False), **LOUD)
     expected = (2.0 * result.params[0] - 0.6) / (2.0 * result.std_errors[0])
     assert result.curvature_room == pytest.approx(expected, rel=1e-3)
 
@@ -110,14 +110,13 @@ def test_a_fit_without_intervals_says_nothing_of_them():
 
 def test_rows_in_parts_and_tuned_fits_warn_too():
     X, y = classes(1012)
-    keywords = {name: value for name, value in LOUD.items() if name != "n_threads"}
     parts = [(X[part::3], y[part::3]) for part in range(3)]
     with pytest.warns(dpci.CurvatureWarning):
-        dpci.fit(dpci.Chunks(lambda: iter(parts)), loss="huber_hinge", **keywords)
+        dpci.fit(dpci.Chunks(lambda: iter(parts)), loss="huber_hinge", **LOUD)
     candidates = [{"loss": HuberHinge(h)} for h in (0.1, 0.5)]
     with pytest.warns(dpci.CurvatureWarning):
         tuned = dpci.tuning.tune(
-            X, y, **assembled(candidates=candidates, radius=60.0, validation_loss="logistic", **keywords)
+            X, y, **assembled(candidates=candidates, radius=60.0, validation_loss="logistic", **LOUD)
         )
     assert "from that point, which is less than 3." in " ".join(tuned.summary(full=True).split())
 
@@ -135,7 +134,7 @@ def test_intervals_cover_where_the_hessian_is_the_ridge_alone(loss):
         X = rng.standard_normal((10_000, 10))
         X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-12)
         y = rng.choice([-1, 1], len(X))
-        fitted = dpci.fit(X, y, loss=loss, intercept=False, **LOUD | {
+        fitted = dpci.fit(X, y, loss=loss, rows=dpci.rows.Within(intercept=False), **LOUD | {
             "budget": dpci.PureDP(1.0), "l2_strength": 0.015 if loss.h < 0.5 else 0.03, "seed": seed,
         })  # fmt: skip
         covered.append(np.abs(fitted.params) <= fitted.conf_int().length / 2.0)
@@ -144,7 +143,7 @@ def test_intervals_cover_where_the_hessian_is_the_ridge_alone(loss):
 
 BOUND, LEVELS, SIZE, STRENGTH = 0.3, 30, 4000, 0.02
 ROWS = dpci.rows.Blocks([0.5], groups=[(range(1, 1 + LEVELS), BOUND)])
-OPTIONS = {"rows": ROWS, "l2_strength": STRENGTH, "classes": (-1, 1), "n_threads": 1}
+OPTIONS = {"rows": ROWS, "l2_strength": STRENGTH, "classes": (-1, 1)}
 COMMON = "x3"
 
 
@@ -343,7 +342,7 @@ def test_a_rare_class_is_covered_with_more_records_than_n_public():
         y = np.where(rng.uniform(size=n_records) < share, 1, -1)
         result = dpci.fit(
             X, y, budget=NOISY, l2_strength=strength, classes=(-1, 1), neighbors=dpci.AddRemove(n_public),
-            seed=seed, n_threads=1,
+            seed=seed,
         )  # fmt: skip
         intervals = result.conf_int(level=level)
         hits += intervals.lower[-1] <= target <= intervals.upper[-1]

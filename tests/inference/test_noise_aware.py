@@ -205,7 +205,14 @@ def test_intervals_of_few_parameters_cover(columns):
     X = rng.uniform(-0.7, 0.7, size=(1000, columns))
     y = np.where(X.sum(axis=1) + rng.logistic(size=1000) > 0, 1.0, -1.0)
     study = dpci.simulate.coverage(
-        X, y, budget=dpci.PureDP(1.0), l2_strength=0.002, intercept=False, classes=(-1, 1), n_replicates=400, seed=3
+        X,
+        y,
+        budget=dpci.PureDP(1.0),
+        l2_strength=0.002,
+        rows=dpci.rows.Within(intercept=False),
+        classes=(-1, 1),
+        n_replicates=400,
+        seed=3,
     )
     assert 0.9 <= study.coverage <= 0.99
 
@@ -270,7 +277,12 @@ def test_the_noise_of_the_parameters_is_never_more_than_the_strong_convexity_let
     X = rng.uniform(-0.5, 0.5, size=(300, 2))
     y = rng.random(300) < 0.5
     for seed in range(40):
-        keywords = {"budget": dpci.PureDP(0.2), "l2_strength": 0.02, "intercept": False, "seed": seed}
+        keywords = {
+            "budget": dpci.PureDP(0.2),
+            "l2_strength": 0.02,
+            "rows": dpci.rows.Within(intercept=False),
+            "seed": seed,
+        }
         law = dpci.fit(X, y, classes=(False, True), **keywords)._error_law()
         assert np.linalg.eigvalsh(law.noise).max() <= (1.0 + 1e-12) / (300 * 0.02)
 

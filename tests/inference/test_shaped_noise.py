@@ -216,7 +216,7 @@ def table():
 
 
 def fitted(epsilon, **changed):
-    keywords = {"rows": DOMAIN, "l2_strength": STRENGTH, "classes": (-1, 1), "n_threads": 1, "seed": 1}
+    keywords = {"rows": DOMAIN, "l2_strength": STRENGTH, "classes": (-1, 1), "seed": 1}
     keywords |= {"mechanism": WITH_LEVELS, **changed}
     return dpci.fit(*table(), budget=dpci.PureDP(epsilon), **keywords)
 

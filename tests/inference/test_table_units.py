@@ -255,7 +255,7 @@ def test_every_kind_of_column(intercept):
         CategoricalColumn(name="sex", categories=("F", "M")),
     )
     schema = Schema(columns=columns, target=SCHEMA.target)
-    result = dpci.fit(TABLE, schema=schema, intercept=0.5 if intercept else False, **KEYWORDS)
+    result = dpci.fit(TABLE, schema=schema, rows=dpci.rows.Within(intercept=0.5 if intercept else False), **KEYWORDS)
     units = result.in_units()
     assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
     assert units.units[1:4] == ("per log unit", "against no category", "against no category")
@@ -278,7 +278,9 @@ def test_every_kind_of_column(intercept):
 
 def test_without_an_intercept_there_is_none_where_nothing_is_moved():
     columns = (NumericColumn(name="dose", lower=0, upper=6, scale="unit"), SCHEMA.columns[1])
-    result = dpci.fit(TABLE, schema=Schema(columns=columns, target=SCHEMA.target), intercept=False, **KEYWORDS)
+    result = dpci.fit(
+        TABLE, schema=Schema(columns=columns, target=SCHEMA.target), rows=dpci.rows.Within(intercept=False), **KEYWORDS
+    )
     assert result.in_units().names == ("dose", "sex=M")
 
 

@@ -318,7 +318,7 @@ def test_frames_of_mixed_numeric_columns(rows):
 
 
 def test_same_seed_same_bits_for_any_number_of_threads(rows):
-    results = [fitted(rows, n_threads=n) for n in (None, 1, 2, 3)]
+    results = [dpci.threads(n)(fitted)(rows) for n in (None, 1, 2, 3)]
     for result in results[1:]:
         assert result.to_json() == results[0].to_json()
 
@@ -406,7 +406,7 @@ def test_fit_from_many_threads(rows):
     found = [None] * 8
 
     def work(i):
-        found[i] = fitted(rows, n_threads=1).params
+        found[i] = dpci.threads(1)(fitted)(rows).params
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
     for thread in threads:

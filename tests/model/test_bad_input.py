@@ -177,9 +177,6 @@ KEYWORDS = {
     "classes nan": ({"classes": (0, NAN)}, InvalidInput, r"classes must be two different .* got nan"),
     "classes None inside": ({"classes": (None, 1)}, InvalidInput, r"classes must be two different .* got None"),
     "classes a set": ({"classes": {0, 1}}, InvalidInput, r"classes must be two different .* got classes=\{0, 1\}"),
-    "n_threads zero": ({"n_threads": 0}, InvalidInput, r"n_threads must be at least 1, got n_threads=0"),
-    "n_threads negative": ({"n_threads": -2}, InvalidInput, r"n_threads must be at least 1, got n_threads=-2"),
-    "n_threads a float": ({"n_threads": 2.0}, InvalidInput, r"n_threads must be an integer, got n_threads=2.0"),
     "seed negative": ({"seed": -1}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\), got seed=-1"),
     "seed too big": ({"seed": 2**64}, InvalidInput, r"seed must be None or an integer in \[0, 2\*\*64\)"),
     "seed boolean": ({"seed": True}, InvalidInput, r"seed must be an integer, got seed=True"),
@@ -266,17 +263,19 @@ OBJECTS = {
         r"n_features must be at least 0",
     ),
     "plan no parameters": (
-        lambda: dpci.plan(n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, intercept=False),
+        lambda: dpci.plan(
+            n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, rows=dpci.rows.Within(intercept=False)
+        ),
         r"at least one row and one parameter",
     ),
 }
 
 ASKED = {
-    "level zero": (lambda r: r.conf_int(level=0), r"level must be > 0 and < 1, got level=0.0"),
-    "level one": (lambda r: r.conf_int(level=1.0), r"level must be > 0 and < 1, got level=1.0"),
-    "level percent": (lambda r: r.conf_int(level=95), r"level must be > 0 and < 1, got level=95.0"),
-    "level nan": (lambda r: r.conf_int(level=NAN), r"level must be > 0 and < 1, got level=nan"),
-    "summary level": (lambda r: r.summary(level=2), r"level must be > 0 and < 1, got level=2.0"),
+    "level zero": (lambda r: r.conf_int(level=0), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=0.0"),
+    "level one": (lambda r: r.conf_int(level=1.0), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=1.0"),
+    "level percent": (lambda r: r.conf_int(level=95), r"< 1, such as 0.95 for 95%, got level=95.0"),
+    "level nan": (lambda r: r.conf_int(level=NAN), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=nan"),
+    "summary level": (lambda r: r.summary(level=2), r"level must be > 0 and < 1, such as 0.95 for 95%, got level=2.0"),
     "method": (lambda r: r.conf_int(method="bootstrap"), r"method must be one of 'exact', 'monte_carlo', got"),
     "contrast short": (
         lambda r: r.conf_int(contrast=[1.0]),
@@ -444,5 +443,5 @@ def test_clip_takes_rows_far_out(result):
 
 
 def test_numbers_of_other_classes():
-    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), n_threads=np.int8(1), rows=np.float32(1))
+    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), rows=np.float32(1))
     np.testing.assert_array_equal(found.params, fit().params)

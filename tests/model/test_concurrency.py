@@ -116,7 +116,7 @@ def test_an_interrupt_stops_a_long_call_within_a_second(name):
 
 def test_fits_from_many_threads_give_the_right_answers(rows):
     """Twelve different problems, several times each, on eight threads at once."""
-    problems = [{"l2_strength": 0.01 * (1 + i % 3), "seed": i, "n_threads": 1 + i % 3} for i in range(12)]
+    problems = [{"l2_strength": 0.01 * (1 + i % 3), "seed": i} for i in range(12)]
     solve = lambda keywords: dpci.fit(*rows, **assembled(budget=PURE, projection="floor", **keywords)).to_json()  # noqa: E731
     expected = [solve(keywords) for keywords in problems]
     assert len(set(expected)) == len(problems)
@@ -185,7 +185,7 @@ def test_the_lock_is_released_during_a_fit():
 def noise_of_this_process(rows):
     """Release noise in three ways: words of the generator, and fits on one and on two threads."""
     keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
-    fits = [dpci.fit(*rows, n_threads=n_threads, **keywords).params for n_threads in (1, 2)]
+    fits = [dpci.threads(n)(dpci.fit)(*rows, **keywords).params for n in (1, 2)]
     return _core.Testing.release_bits(4).tolist(), [params.tolist() for params in fits]
 
 

@@ -8,7 +8,7 @@ from dpci.errors import InvalidInput
 from support.extreme_choices import CLASSES, PATTERN, attempt
 from support.keywords import assembled
 
-COMMON = {"classes": (0, 1), "n_threads": 1}
+COMMON = {"classes": (0, 1)}
 BUDGET = dpci.ZCDP(0.5)
 PLANNED = {"n_samples": 8, "n_features": 2, "mechanism": "output", "budget": BUDGET}
 
@@ -69,7 +69,7 @@ def test_the_message_says_the_rule_and_the_value(name, size):
 
 def test_sizes_up_to_the_bounds_are_taken():
     dpci.plan(**PLANNED, l2_strength=1.0, rows=1e-60)
-    dpci.plan(**PLANNED, l2_strength=1.0, intercept=1e-60)
+    dpci.plan(**PLANNED, l2_strength=1.0, rows=dpci.rows.Within(intercept=1e-60))
     dpci.plan(**assembled(**PLANNED, l2_strength=1.0, radius=1e60))
     dpci.plan(**PLANNED, l2_strength=1e59)
 

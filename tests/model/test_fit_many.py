@@ -21,7 +21,7 @@ GROUPS = {f"school {k}": table(400 + 50 * k, 3 + k % 2) for k in range(9)}
 
 
 def test_a_group_is_a_fit_whatever_the_threads():
-    one, two, every = (dpci.fit_many(GROUPS, **KEYWORDS, seed=3, n_threads=n) for n in (1, 2, None))
+    one, two, every = (dpci.threads(n)(dpci.fit_many)(GROUPS, **KEYWORDS, seed=3) for n in (1, 2, None))
     assert list(one) == list(GROUPS)
     for key in GROUPS:
         for other in (two, every):

@@ -50,7 +50,7 @@ def of_group(key, keywords):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_group_is_a_fit_whatever_the_threads(case):
-    one, two = (dpci.fit_many(GROUPS, **KEYWORDS, **CASES[case], seed=3, n_threads=n) for n in (1, 2))
+    one, two = (dpci.threads(n)(dpci.fit_many)(GROUPS, **KEYWORDS, **CASES[case], seed=3) for n in (1, 2))
     for key in KEYS:
         assert two[key].to_json() == one[key].to_json()
     alone = json.loads(dpci.fit(*GROUPS[KEYS[0]], **KEYWORDS, **of_group(KEYS[0], CASES[case]), seed=3).to_json())

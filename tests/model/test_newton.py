@@ -389,7 +389,7 @@ def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():
     y = X @ coefficients + 0.01 * rng.normal(size=5000)
     given, loss = 0, dpci.losses.Huber(k=0.02)
     for seed in range(1, 13):
-        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), loss=loss, intercept=0.5, seed=seed)
+        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), loss=loss, rows=dpci.rows.Within(intercept=0.5), seed=seed)
         if fit.interval_refusal is None:
             given += 1
             assert np.abs((fit.params[:4] - coefficients) / fit.std_errors[:4]).max() < 6.0
@@ -530,7 +530,7 @@ def test_a_loss_that_is_bounded_on_a_range_alone_is_refused_before_it_is_paid():
 
 def test_the_number_of_threads_does_not_matter():
     X, y = population(14, 70_000)
-    found = {dpci.fit(X, y, budget=dpci.ZCDP(rho=0.3), n_threads=threads, seed=2).to_json() for threads in (1, 2)}
+    found = {dpci.threads(n)(dpci.fit)(X, y, budget=dpci.ZCDP(rho=0.3), seed=2).to_json() for n in (1, 2)}
     assert len(found) == 1
 
 

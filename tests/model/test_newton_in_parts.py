@@ -40,8 +40,8 @@ def test_every_number_of_parts(notion, n_parts):
     [
         {"rows": dpci.rows.Clipped(0.5)},
         {"neighbors": dpci.AddRemove(2500)},
-        {"intercept": False},
-        {"intercept": 0.5, "n_threads": 1},
+        {"rows": dpci.rows.Within(intercept=False)},
+        {"rows": dpci.rows.Weighted(intercept=0.5)},
         {"rows": dpci.rows.Blocks([1.0] * D)},
         {"loss": dpci.losses.Huber(k=0.3), "mechanism": "newton"},
         {"loss": "soft_logistic"},
@@ -93,7 +93,7 @@ def test_persons_and_weights_of_chunks():
 
 def test_a_stage_is_one_pass():
     chunks = CountingChunks(cut(X, Y, 3))
-    dpci.fit(chunks, budget=BUDGETS["zcdp"], n_threads=1, seed=3)
+    dpci.fit(chunks, budget=BUDGETS["zcdp"], seed=3)
     assert chunks.passes == [
         "describe",
         *ROUND,

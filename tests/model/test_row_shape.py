@@ -141,6 +141,8 @@ def test_one_column_without_an_intercept():
     target = ClassTarget(column="y", negative=("no",), positive=("yes",))
     described = Schema(columns=(NumericColumn(name="x", lower=0, upper=1),), target=target)
     schema = Schema.from_formula("y ~ x - 1", described)
-    plan = dpci.plan(n_samples=500, schema=schema, intercept=False, budget=BUDGETS[0], l2_strength=0.1)
+    plan = dpci.plan(
+        n_samples=500, schema=schema, rows=dpci.rows.Within(intercept=False), budget=BUDGETS[0], l2_strength=0.1
+    )
     # A ball and a block of one coordinate are the same set, with the same law.
     assert plan.rows == BALL

@@ -19,7 +19,7 @@ N, K = 2000, 4
 _RNG = np.random.default_rng(17)
 X = _RNG.uniform(-0.5, 0.5, (N, K))
 Y = X @ np.array([3.0, -2.0, 1.0, 0.0]) + _RNG.logistic(size=N) > 0
-SEEDED = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3, "n_threads": 1}
+SEEDED = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3}
 WITHOUT_LOCK = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -114,7 +114,7 @@ def test_releases_of_many_threads_are_paid_once_each(kind, tmp_path):
         results = []
         try:
             while True:
-                results.append(dpci.fit(X, Y, ledger=ledger, n_threads=1, **keywords))
+                results.append(dpci.fit(X, Y, ledger=ledger, **keywords))
         except dpci.BudgetExceeded:
             return results
 

@@ -73,9 +73,11 @@ def test_parameters_are_called_by_class_and_column(limit):
     assert limit.names == NAMES
     assert limit.coef.shape == (3, 2)
     np.testing.assert_array_equal(np.column_stack([limit.coef, limit.intercept]).ravel(), limit.params)
-    scaled = dpci.multinomial.fit(X, Y, **LIMIT, intercept=0.5)
+    scaled = dpci.multinomial.fit(X, Y, **LIMIT, rows=dpci.rows.Within(intercept=0.5))
     np.testing.assert_allclose(scaled.intercept, 0.5 * scaled.params.reshape(3, 3)[:, 2])
-    without = dpci.multinomial.fit(pd.DataFrame(X, columns=["age", "pay"]), Y, **LIMIT, intercept=False)
+    without = dpci.multinomial.fit(
+        pd.DataFrame(X, columns=["age", "pay"]), Y, **LIMIT, rows=dpci.rows.Within(intercept=False)
+    )
     assert without.names[:2] == ("some:age", "some:pay")
     np.testing.assert_array_equal(without.intercept, 0.0)
     with pytest.raises(InvalidInput, match="columns"):

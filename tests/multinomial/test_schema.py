@@ -132,7 +132,7 @@ def test_the_plot_has_a_row_for_each_class_and_column(fitted):
 
 
 def test_without_intercept_units_may_have_one():
-    asked = {**ASKED, "intercept": False}
+    asked = {**ASKED, "rows": dpci.rows.Within(intercept=False)}
     found = dpci.multinomial.fit(TABLE, schema=SCHEMA, **asked)
     assert found.in_units().names == tuple(f"{c}:{n}" for c in CLASSES[1:] for n in ("age", "sex=M", "intercept"))
     lines = [line for line in found.summary().splitlines() if line.startswith(("bus|tram:", "car:"))]

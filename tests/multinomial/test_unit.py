@@ -146,7 +146,13 @@ def test_a_whole_person_moves_the_minimiser_by_no_more_than_the_sensitivity(weig
     draw = np.random.default_rng(3)
     relation = {"neighbors": neighbors if neighbors == "replace_one" else dpci.AddRemove(10)}
     mechanism = dpci.OutputPerturbation(moments="none")
-    asked = {**LIMIT, "l2_strength": 5.0, "mechanism": mechanism, "rows": 1.5, "intercept": False, **relation}
+    asked = {
+        **LIMIT,
+        "l2_strength": 5.0,
+        "mechanism": mechanism,
+        "rows": dpci.rows.Within(1.5, intercept=False),
+        **relation,
+    }
     greatest = 0.0
     for trial in range(12):
         rows = draw.normal(size=(33, 2))

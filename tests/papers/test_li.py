@@ -423,7 +423,7 @@ def test_regularisation_goes_from_theorem_5_to_algorithm_2() -> None:
         l2_strength=cell["Lambda"] / 4_000,
         mechanism=dpci.ObjectivePerturbation(calibration="paper", moments="none"),
         neighbors=dpci.AddRemove(4_000),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         seed=FEW.seeds()[1],
     )
     assert cell["losses"]["paper"][1] == pytest.approx(mean_loss(released.params), abs=1e-12)
@@ -484,7 +484,7 @@ def test_bounds_are_compared_record_by_record() -> None:
             l2_strength=cell["Lambda"] / 4_000,
             n_public=4_000,
             kind="data_independent",
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
             seed=seed,
         )
         found.append(np.quantile(report(X, y).eps1, (0.25, 0.5, 0.75)))

@@ -55,7 +55,7 @@ def test_a_table_holds_the_numbers_of_its_studies() -> None:
             for calibration in ("paper", "tight")
         ],
         l2_strength=0.002,
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         n_replicates=12,
         n_variability=30,
         n_threads=1,

@@ -107,7 +107,7 @@ def test_scale_of_the_noise(split):
             budget=dpci.PureDP(0.3 * share),
             l2_strength=strength,
             mechanism=dpci.OutputPerturbation(radius=1.0, moments="none"),
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
             loss=regression_setup.LOSS,
         )
         # The paper's constant is 12 W + 8.

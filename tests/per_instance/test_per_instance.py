@@ -114,7 +114,7 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
         budget=ours.BUDGET,
         l2_strength=0.1,
         mechanism=dpci.ObjectivePerturbation(moments="none", calibration=calibration),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
     )
     assert step["scale"] == whole.steps[0].scale
     losses = made(X, Y)

@@ -313,7 +313,10 @@ def test_what_a_matrix_of_persons_does_not_offer():
         with pytest.raises(dpci.InvalidInput, match="name of a column"):
             dpci.fit(chunks, loss="squared", budget=dpci.ZCDP(0.5), ledger=ledger, **keywords)
         assert ledger.spent["rho"] == 0
-    for keywords, message in (({"l2_strength": "private"}, "l2_strength"), ({"intercept": False}, "intercept")):
+    for keywords, message in (
+        ({"l2_strength": "private"}, "l2_strength"),
+        ({"rows": dpci.rows.Within(intercept=False)}, "intercept"),
+    ):
         ledger = dpci.Ledger(dpci.ZCDP(1.0))
         with pytest.raises(dpci.InvalidInput, match=message):
             dpci.fit(X / 3000, Y / 25, loss="squared", persons=IDS, budget=dpci.ZCDP(0.5), ledger=ledger, **keywords)

@@ -92,7 +92,7 @@ def test_sparse_rows(kind):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_and_memory_layout_change_nothing(threads):
-    np.testing.assert_array_equal(seeded(n_threads=threads).moments, seeded(np.asfortranarray(X)).moments)
+    np.testing.assert_array_equal(dpci.threads(threads)(seeded)().moments, seeded(np.asfortranarray(X)).moments)
 
 
 def test_clipping_moves_numbers_to_their_bounds():
@@ -150,7 +150,6 @@ BAD = {
     "a word for what to do": ({"rows": "drop"}, "rows"),
     "another relation": ({"neighbors": "swap"}, "neighbors"),
     "no public n": ({"neighbors": "add_remove"}, "AddRemove"),
-    "threads": ({"n_threads": 0}, "n_threads"),
     "a seed": ({"seed": -1}, "seed"),
 }
 

@@ -250,7 +250,7 @@ def test_coverage_with_errors_of_unequal_variance(planned):
         rows = rng.uniform(-1, 1, (n, 2))
         y = rows @ beta + 1.2 * rows[:, 0] ** 2 * rng.uniform(-1, 1, n)
         matrix = regression.release(
-            rows, y, budget=dpci.ZCDP(20.0), bounds=(-1, 1), target_bound=1.7, robust=[planned], seed=seed, n_threads=1
+            rows, y, budget=dpci.ZCDP(20.0), bounds=(-1, 1), target_bound=1.7, robust=[planned], seed=seed
         )
         interval = fitted(matrix, planned).conf_int()
         hits += bool(interval.lower[0] <= truth[0] <= interval.upper[0])

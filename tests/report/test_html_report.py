@@ -194,7 +194,7 @@ def test_bounds_and_numbers_as_text():
 
 def test_small_numbers_keep_their_digits():
     X, y = make_rows()
-    keywords = {**SETTINGS, "l2_strength": 0.02 * 1e10, "rows": 1e5, "intercept": False}
+    keywords = {**SETTINGS, "l2_strength": 0.02 * 1e10, "rows": dpci.rows.Within(1e5, intercept=False)}
     result, other = (dpci.fit(X * 1e5, y, **{**keywords, "seed": seed}) for seed in (1, 2))
     assert 1e-7 < result.std_errors[0] < 1e-5
     for text in (

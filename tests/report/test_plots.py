@@ -139,6 +139,18 @@ def test_names_that_hide_something_show_it():
     assert labels(ax) == ["\\x1b[2J", "\u0639\u0645\u0631"]
 
 
+def test_ratios_are_drawn_on_a_logarithmic_axis_around_1():
+    X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (2000, 1))
+    result = dpci.fit(X, X[:, 0] > 0, budget=dpci.ZCDP(1.0), l2_strength=0.1, seed=1)
+    ax, found = result.plot(exponentiate=True, level=0.9), result.odds_ratios(level=0.9)
+    assert (ax.get_xscale(), labels(ax)) == ("log", list(found.names))
+    assert ax.get_xlabel().startswith("odds ratio with 90% interval")
+    assert "excludes 1" in ax.get_xlabel()
+    np.testing.assert_allclose(ax.collections[-1].get_offsets()[:, 0], found.estimate)
+    with pytest.raises(dpci.InvalidInput, match="exponentiate must be True or False"):
+        result.plot(exponentiate=1)
+
+
 def test_plots_without_matplotlib(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(dpci.DpciError, match=r"dpci\[plot\]"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpci.errors import InvalidInput
-from dpci.rows import Ball, Blocks, Clipped, read_ball, read_rows
+from dpci.rows import Ball, Blocks, Clipped, Weighted, Within, read_ball, read_bounds, read_rows
 
 TABLE = Blocks([1.0, 0.5, 2.0], groups=[(range(1, 4), 1.0), ([5, 7], 0.25)])
 
@@ -102,18 +102,26 @@ def test_what_is_no_saved_set_of_blocks(saved, message):
 
 
 def test_bounds_that_a_caller_gives():
-    assert read_rows(None) == (None, "error")
-    assert read_rows("clip") == read_rows(Clipped()) == (None, "clip")
-    assert read_rows(2) == read_rows(np.float32(2.0)) == read_rows(Ball(2.0)) == (Ball(2.0), "error")
+    assert read_rows(None) == (None, "error", 1.0)
+    assert read_rows("clip") == read_rows(Clipped()) == (None, "clip", 1.0)
+    assert read_rows(2) == read_rows(np.float32(2.0)) == read_rows(Ball(2.0)) == (Ball(2.0), "error", 1.0)
     assert read_rows(TABLE).domain is read_rows(Clipped(TABLE)).domain is TABLE
     assert read_rows(Clipped(TABLE)).on_violation == read_rows(Clipped(3.0)).on_violation == "clip"
-    assert read_ball(Clipped(3.0)) == (Ball(3.0), "clip")
+    assert read_ball(Clipped(3.0)) == (Ball(3.0), "clip", 1.0)
+    assert read_rows(Within(intercept=False)) == (None, "error", None)
+    assert read_rows(Weighted(TABLE, intercept=0.5)) == (TABLE, "weight", 0.5)
+    assert repr(Clipped(2.0, intercept=0.5)) == "Clipped(Ball(norm=2.0), intercept=0.5)"
     for rows in (0.0, np.inf, "error", True, [1.0], Clipped, np.ones(1)):
         with pytest.raises(InvalidInput, match="rows must be"):
             read_rows(rows)
     for within in (0.0, "clip", True, Clipped(1.0)):
         with pytest.raises(InvalidInput, match="within must be"):
             Clipped(within)
+    for constant in (0, -1.0, None, "yes"):
+        with pytest.raises(InvalidInput, match="intercept must be"):
+            Within(intercept=constant)
+    with pytest.raises(InvalidInput, match="rows must be given without an intercept"):
+        read_bounds(Within(intercept=False))
     with pytest.raises(InvalidInput, match="which takes no blocks, got rows=Blocks"):
         read_ball(Clipped(TABLE))
     with pytest.raises(InvalidInput, match="norm must be finite and > 0"):

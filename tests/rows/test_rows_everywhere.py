@@ -37,7 +37,7 @@ def chunks(X):
 
 
 def sklearn_fit(X, *, rows=None):
-    domain, on_violation = dpci.rows.read_rows(rows)
+    domain, on_violation, _ = dpci.rows.read_rows(rows)
     model = dpci.sklearn.PrivateLogisticRegression(
         epsilon=2.0, l2_strength=0.1, classes=(False, True), seed=1, rows=domain, on_violation=on_violation
     )

@@ -154,8 +154,7 @@ def test_attributes_are_those_of_the_fit(estimator):
 
 # The parameters that scikit-learn's users look for, by the keyword of a fit that they make.
 FLAT = {
-    "intercept": {"fit_intercept", "intercept_scale"},
-    "rows": {"rows", "row_norm", "on_violation"},
+    "rows": {"rows", "row_norm", "on_violation", "fit_intercept", "intercept_scale"},
     "neighbors": {"neighbors", "n_public"},
 }
 
@@ -164,7 +163,7 @@ FLAT = {
 def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
     own = {"h", "target_bound", "count_bound", "loss", "radius"}
-    ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", *own}
+    ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", "n_threads", *own}
     others = {"X", "y", "budget", "loss", "schema"}
     theirs = set(inspect.signature(dpci.fit).parameters) - others
     theirs = theirs - set(FLAT) | set().union(*FLAT.values())
@@ -189,7 +188,8 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     if counts:
         params["mechanism"] = dataclasses.replace(params["mechanism"], radius=1.0)
     same = dict(zip(map(type, ESTIMATORS), losses, strict=True))[type(estimator)]
-    params["intercept"], params["rows"] = params.pop("intercept_scale"), dpci.rows.Clipped(params.pop("row_norm"))
+    del params["n_threads"]
+    params["rows"] = dpci.rows.Clipped(params.pop("row_norm"), intercept=params.pop("intercept_scale"))
     direct = dpci.fit(X, y, budget=dpci.PureDP(1.0), loss=same, **params)
     assert model.result_.to_json() == direct.to_json()
 

@@ -359,7 +359,7 @@ def test_a_huge_budget_gives_the_coefficients_of_scikit_learn():
 
 
 def test_the_result_is_that_of_a_release():
-    given = {"robust": True, "neighbors": "add_remove", "n_public": N, "n_threads": 1, "seed": 3, **KNOWN}
+    given = {"robust": True, "neighbors": "add_remove", "n_public": N, "seed": 3, **KNOWN}
     model, caught = warnings_of(lambda: PrivateLinearRegression(epsilon=None, rho=0.5, **given).fit(X, T))
     assert [warning.category for warning in caught] == [dpci.SeededNoiseWarning]
     assert caught[0].filename == __file__

@@ -276,7 +276,7 @@ REFUSED = {
     "float replicates": ({"n_replicates": 10.0}, "n_replicates must be an integer"),
     "negative variability": ({"n_variability": -1}, "n_variability must be at least 0"),
     "one draw": ({"n_variability": 1}, "n_variability must be 0 or at least 2"),
-    "level": ({"level": 1.0}, "level must be > 0 and < 1, got level=1.0"),
+    "level": ({"level": 1.0}, "level must be > 0 and < 1, such as 0.95 for 95%, got level=1.0"),
     "no seed": ({"seed": None}, r"seed must be an integer in \[0, 2\*\*64\), got seed=None"),
     "negative seed": ({"seed": -1}, "seed must be None or an integer"),
     "progress": ({"progress": 1}, "progress must be True or False"),

@@ -350,7 +350,7 @@ def test_rows_that_span_nothing(X, storage):
 
 def test_no_parameters_are_refused(input_rows):
     with pytest.raises(InvalidInput, match="at least one row and one parameter, got 200 rows and 0 parameters"):
-        simulate.coverage(np.zeros((N, 0)), input_rows[1], intercept=False, **STUDY)
+        simulate.coverage(np.zeros((N, 0)), input_rows[1], rows=dpci.rows.Within(intercept=False), **STUDY)
 
 
 # Arguments.
@@ -404,7 +404,7 @@ def test_configurations_may_come_from_any_iterable(input_rows):
 def test_too_many_parameters(input_rows, intercept):
     X = scipy.sparse.csr_array((N, 2049 - intercept))
     with pytest.raises(InvalidInput, match="the number of parameters of a study must be at most 2048"):
-        simulate.coverage(X, input_rows[1], intercept=intercept, **STUDY)
+        simulate.coverage(X, input_rows[1], rows=dpci.rows.Within(intercept=intercept), **STUDY)
 
 
 # Sparse rows.
@@ -471,7 +471,7 @@ def lengths(configs):
             y,
             budget=dpci.PureDP(1000.0),
             mechanism="output",
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
             l2_strength=1.0,
             classes=(-1, 1),
             n_replicates=32,
@@ -514,7 +514,13 @@ def test_rows_of_other_bounds_are_refused():
     """The core itself compares what rows were checked against with what the noise was calibrated for."""
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
-    wide, narrow = (Settings.checked(**settings, rows=norm, intercept=False).spec(50, 2) for norm in (1.0, 0.01))
+    wide, narrow = (
+        Settings.checked(
+            **settings,
+            rows=dpci.rows.Within(norm, intercept=False),
+        ).spec(50, 2)
+        for norm in (1.0, 0.01)
+    )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], _core.Records(X, y), on_violation="error", n_threads=1)
 

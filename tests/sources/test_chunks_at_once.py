@@ -19,7 +19,8 @@ X, Y, _ = make_rows(N, D)
 
 def fit(source, n_threads):
     budget = dpci.ZCDP(0.5)
-    return dpci.fit(dpci.Chunks(source), budget=budget, l2_strength=0.05, seed=3, n_threads=n_threads)
+    with dpci.threads(n_threads):
+        return dpci.fit(dpci.Chunks(source), budget=budget, l2_strength=0.05, seed=3)
 
 
 def refilled():
@@ -100,7 +101,7 @@ def test_chunks_without_the_columns_of_those_before(n_threads):
             yield (X[rows], Y[rows], {"id": np.arange(N)[rows]}) if k < 5 else (X[rows], Y[rows])
 
     with pytest.raises(InvalidInput, match="must have the column 'id'") as refusal:
-        dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(0.5), l2_strength=0.05, persons="id", n_threads=n_threads)
+        dpci.threads(n_threads)(dpci.fit)(dpci.Chunks(source), budget=dpci.ZCDP(0.5), l2_strength=0.05, persons="id")
     assert refusal.value.__notes__ == ["in chunk 5, whose rows are counted from 0"]
 
 

@@ -35,9 +35,9 @@ def cdf(t, y):
 @pytest.fixture(scope="module", name="runs")
 def make_runs():
     def run(y, seed):
-        return baselines.functional_mechanism(ROWS, y, budget=dpci.PureDP(EPSILON), intercept=False, seed=seed).params[
-            0
-        ]
+        return baselines.functional_mechanism(
+            ROWS, y, budget=dpci.PureDP(EPSILON), rows=dpci.rows.Within(intercept=False), seed=seed
+        ).params[0]
 
     return [np.array([run(y, seed + 10**6 * i) for seed in range(N_RUNS)]) for i, y in enumerate(TARGETS)]
 

@@ -77,7 +77,7 @@ def test_given_and_wrong_is_rare_where_refusals_are_frequent():
             l2_strength=L2_STRENGTH,
             loss="squared",
             mechanism=dpci.OutputPerturbation(radius=radius),
-            intercept=False,
+            rows=dpci.rows.Within(intercept=False),
             seed=seed,
         )
         if result.interval_refusal is None:

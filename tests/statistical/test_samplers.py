@@ -202,7 +202,7 @@ def test_paper_noise_is_a_symmetrised_spherical_laplace_matrix(accept, variance_
         budget=dpci.PureDP(8.0),
         l2_strength=0.5,
         mechanism=dpci.ObjectivePerturbation(calibration="paper"),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
     )
     spec = settings.spec(len(X), dim)
     releases = dpci._core.simulate(spec, dpci._core.Records(X, y), n_runs=n_runs, seed=500, n_threads=1)

@@ -35,7 +35,7 @@ def test_coverage_of_the_chosen_target(method):
     for seed in range(RUNS):
         tuned = dpci.tuning.tune(
             *sample(rng), budget=dpci.PureDP(4.0), candidates=CANDIDATES, method=method, loss="squared",
-            intercept=False, seed=seed,
+            rows=dpci.rows.Within(intercept=False), seed=seed,
         )  # fmt: skip
         intervals = tuned.result.conf_int(level=LEVEL)
         goal = target(tuned.params["l2_strength"])

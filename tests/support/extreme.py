@@ -202,7 +202,7 @@ def attempt_several(seed: int) -> tuple[str, str]:
     facts = f"seed {seed}: n={n}, d={d}, {n_classes} classes, {kind}, {targets}, {keywords}"
     with warnings.catch_warnings(action="ignore", category=DpciWarning):
         try:
-            dpci.multinomial.fit(X, y, **assembled(classes=range(n_classes), seed=seed, n_threads=1, **keywords))
+            dpci.multinomial.fit(X, y, **assembled(classes=range(n_classes), seed=seed, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:
             return "refused", f"{facts}: {error}"
         except DpciError as error:

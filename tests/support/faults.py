@@ -34,9 +34,9 @@ def make_calls():
     y = rng.integers(0, 2, N) == 1
     some = rng.integers(0, 50, N)
     sparse = scipy.sparse.csr_array(np.where(abs(X) > 0.15, X, 0.0))
-    pure = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 2}
-    study = {**pure, "n_replicates": 8, "n_variability": 8}
-    grid = {"candidates": [{"l2_strength": 0.1}, {"l2_strength": 0.2}], "validation_radius": 2.0, "n_threads": 2}
+    pure = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
+    study = {**pure, "n_threads": 2, "n_replicates": 8, "n_variability": 8}
+    grid = {"candidates": [{"l2_strength": 0.1}, {"l2_strength": 0.2}], "validation_radius": 2.0}
     axes = [dpci.baselines.Bins(i, 4 if i < 8 else 1) for i in range(D)]
     return {
         "fit": lambda: dpci.fit(X, y, **pure),
@@ -47,16 +47,16 @@ def make_calls():
         "coverage": lambda: dpci.simulate.coverage(X, y, **study),
         "many replicates": lambda: dpci.simulate.coverage(X[:50], y[:50], **{**study, "n_replicates": 20_000}),
         "curve": lambda: dpci.utility.curve(X, y, at=dpci.PureDP(1.0), l2_strength=0.1, n_threads=2),
-        "report": lambda: dpci.per_instance.report(
-            X, y, budget=dpci.ApproxDP(1.0, 1e-5), l2_strength=0.1, n_public=N, n_threads=2
-        )(X, y),
+        "report": lambda: dpci.per_instance.report(X, y, budget=dpci.ApproxDP(1.0, 1e-5), l2_strength=0.1, n_public=N)(
+            X, y
+        ),
         "repeat": lambda: dpci.tuning.tune(X, y, budget=dpci.PureDP(4.0), expected_runs=2.0, **grid),
         "chunks": lambda: dpci.tuning.tune(X, y, budget=dpci.PureDP(4.0), method="chunks", **grid),
         "histogram": lambda: dpci.baselines.projected_histogram(
-            X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), l2_strength=0.1, axes=axes, n_threads=2
+            X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), l2_strength=0.1, axes=axes
         ),
         "moment matrix": lambda: dpci.regression.release(
-            X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), bounds=(-1, 1), robust=True, n_threads=2
+            X, 2.0 * y - 1.0, budget=dpci.PureDP(1.0), bounds=(-1, 1), robust=True
         ),
         "draws": lambda: dpci.lowlevel.spherical_laplace(400_000, 10, 1.0, 1),
         "simulated interval": lambda: dpci.lowlevel.monte_carlo_interval(

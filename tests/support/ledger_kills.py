@@ -31,7 +31,7 @@ def release_for_ever(path, out, seed, *, late):
     ledger = dpci.Ledger(TOTAL, path=path)
     while True:
         budget = dpci.PureDP(float(np.round(rng.uniform(0.1, 1.0), 6)))
-        keywords = {"budget": budget, "l2_strength": 0.5, "mechanism": ALONE, "n_threads": 1}
+        keywords = {"budget": budget, "l2_strength": 0.5, "mechanism": ALONE}
         result = dpci.fit(X, Y, **keywords, ledger=None if late else ledger)
         os.write(out, json.dumps([budget.epsilon, result.params.tolist()]).encode() + b"\n")
         if late:

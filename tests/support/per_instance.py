@@ -8,6 +8,7 @@ from scipy import optimize, stats
 
 import dpci
 from dpci.errors import PrivacyLeakWarning
+from support.keywords import bounded
 
 BUDGET = dpci.ApproxDP(1.0, 1e-6)
 LOSSES = {
@@ -74,7 +75,7 @@ def least_leverage(noisy, radius, ridge, x):
 
 def report(X, y, **keywords):
     settings = {"budget": BUDGET, "l2_strength": 0.1, "n_public": len(X), "seed": 1, "intercept": False}
-    return dpci.per_instance.report(X, y, **{**settings, **keywords})
+    return dpci.per_instance.report(X, y, **bounded(**{**settings, **keywords}))
 
 
 @functools.wraps(dpci.per_instance.ex_post_losses_not_private)

@@ -172,7 +172,7 @@ def test_runs_take_the_noise_that_is_less_after_the_split():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_seeds_repeat_whatever_the_threads(method):
-    results = [tune(method=method, n_threads=n, selection_share=1.0) for n in (1, 2)]
+    results = [dpci.threads(n)(tune)(method=method, selection_share=1.0) for n in (1, 2)]
     np.testing.assert_array_equal(results[0].result.params, results[1].result.params)
     other = tune(method=method, seed=4, selection_share=1.0)
     assert (other.result.params != results[0].result.params).all()

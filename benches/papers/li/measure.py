@@ -181,7 +181,7 @@ def _curve(case: Case, at: float, run: Repeats) -> UtilityCurve:
         mechanism=dpci.ObjectivePerturbation(moments="none", calibration=case.mechanism),
         neighbors="add_remove",
         classes=(-1, 1),
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         n_draws=run.n_repeats,
         seed=run.seed,
         n_threads=run.n_threads,

@@ -62,7 +62,8 @@ class Method:
             keywords["bound"] = "paper" if self.calibration == "paper" else "interpolated"
         else:
             keywords |= {"kind": "data_independent", "budget": dpci.ApproxDP(epsilon=self.epsilon, delta=DELTA)}
-        return dpci.per_instance.report(data.X, data.y, **keywords, seed=seed, n_threads=n_threads)
+        with dpci.threads(n_threads):
+            return dpci.per_instance.report(data.X, data.y, **keywords, seed=seed)
 
 
 @dataclass

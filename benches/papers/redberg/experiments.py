@@ -219,9 +219,8 @@ def _utility_at(data: DataSet, epsilon: float, ridge: float, run: Repeats) -> Ut
     params: dict[str, list[_F64]] = {"no noise": [plain.params]}
     for calibration in CALIBRATIONS:
         keywords = fit_keywords(data, epsilon, ridge, calibration)
-        params[calibration] = [
-            dpci.fit(data.X, data.y, **keywords, n_threads=run.n_threads, seed=seed).params for seed in run.seeds()
-        ]
+        with dpci.threads(run.n_threads):
+            params[calibration] = [dpci.fit(data.X, data.y, **keywords, seed=seed).params for seed in run.seeds()]
     losses = {who: [mean_loss(data, one) for one in found] for who, found in params.items()}
     if not data.has_classes:
         return Utility(data, epsilon, ridge, losses, None)

@@ -55,7 +55,7 @@ def fit_keywords(data: DataSet, epsilon: float, ridge: float, calibration: Calib
         "loss": data.loss,
         "l2_strength": ridge / n_samples,
         "mechanism": dpci.ObjectivePerturbation(moments="none", calibration=calibration),
-        "intercept": False,
+        "rows": dpci.rows.Within(intercept=False),
         "neighbors": dpci.AddRemove(n_samples),
     }
 
@@ -74,13 +74,9 @@ def least_ridge(data: DataSet, epsilon: float) -> float:
 
 def required_ridge(data: DataSet, run: Repeats) -> float:
     """Return the least Lambda for the data-dependent report: twice the radius of its Hessian's noise at (.1, 1e-6)."""
-    report = dpci.per_instance.report(
-        data.X,
-        data.y,
-        **report_keywords(data, "paper", epsilon=1.0, ridge=least_ridge(data, SHARES[0])),
-        seed=run.seed,
-        n_threads=run.n_threads,
-    )
+    keywords = report_keywords(data, "paper", epsilon=1.0, ridge=least_ridge(data, SHARES[0]))
+    with dpci.threads(run.n_threads):
+        report = dpci.per_instance.report(data.X, data.y, **keywords, seed=run.seed)
     if report.hessian_radius is None:
         raise AssertionError("a data-dependent report has a radius")
     return 2.0 * report.hessian_radius * _ABOVE
@@ -96,7 +92,7 @@ def report_keywords(data: DataSet, calibration: Calibration, *, epsilon: float, 
         "shares": SHARES,
         "calibration": calibration,
         "failure_probability": DELTA,
-        "intercept": False,
+        "rows": dpci.rows.Within(intercept=False),
     }
 
 

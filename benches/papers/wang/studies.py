@@ -126,7 +126,7 @@ class Run:
                 y,
                 configs=[cell.keywords(calibration) for cell, calibration in keys],
                 l2_strength=L2_STRENGTH,
-                intercept=False,  # the rows end in a column of ones
+                rows=dpci.rows.Within(intercept=False),  # the rows end in a column of ones
                 n_replicates=self.n_replicates,
                 n_variability=self.n_variability,
                 level=LEVEL,
@@ -183,7 +183,11 @@ def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: 
 
 def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
     """Return the smallest number of rows, at least n, for which lambda is large enough; more rows need less."""
-    keywords: dict[str, Any] = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "intercept": False}
+    keywords: dict[str, Any] = {
+        **cell.keywords(calibration),
+        "l2_strength": L2_STRENGTH,
+        "rows": dpci.rows.Within(intercept=False),
+    }
 
     def suffices(n_samples: int) -> bool:
         try:

@@ -33,7 +33,7 @@ _BASELINE_STRENGTH = 1e-6
 # The seal takes a little of the budget.
 _MARGIN = 1.05
 
-_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "intercept": False}
+_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "rows": dpci.rows.Within(intercept=False)}
 
 
 def public_strength(split: Split, epsilon: float) -> float:
@@ -43,9 +43,10 @@ def public_strength(split: Split, epsilon: float) -> float:
 
 # What the oracles' candidates perturb does not depend on epsilon.
 @lru_cache(maxsize=30_000)
+@dpci.threads(1)
 def _minimiser(split: Split, l2_strength: float, radius: float | None = None) -> _F64:
     return dpci.baselines.non_private(
-        split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, intercept=False, n_threads=1
+        split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, intercept=False
     ).params
 
 
@@ -67,6 +68,7 @@ def data_independent(
     return _perturbed(split, epsilon, seed, chosen, paper_noise=paper_noise, project=project)
 
 
+@dpci.threads(1)
 def _perturbed(
     split: Split, epsilon: float, seed: int, chosen: Mapping[str, float], *, paper_noise: bool, project: bool
 ) -> _F64:
@@ -78,11 +80,11 @@ def _perturbed(
         mechanism=dpci.OutputPerturbation(moments="none", radius=chosen["radius"], project=project),
         l2_strength=chosen["l2_strength"],
         seed=seed,
-        n_threads=1,
         **_KEYWORDS,
     ).params
 
 
+@dpci.threads(1)
 def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> _F64:  # a literal
     """Return the functional mechanism of Zhang et al., linear regression."""
     return dpci.baselines.functional_mechanism(
@@ -90,12 +92,12 @@ def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> 
         split.y,
         budget=dpci.PureDP(epsilon),
         calibration=calibration,
-        intercept=False,
+        rows=dpci.rows.Within(intercept=False),
         seed=seed,
-        n_threads=1,
     ).params
 
 
+@dpci.threads(1)
 def histogram(split: Split, epsilon: float, seed: int) -> _F64:
     """Regression on a noisy histogram."""
     if split.source.schema is None:
@@ -109,7 +111,6 @@ def histogram(split: Split, epsilon: float, seed: int) -> _F64:
         l2_strength=_HISTOGRAM_STRENGTH,
         intercept=False,
         seed=seed,
-        n_threads=1,
     ).params
 
 
@@ -134,6 +135,7 @@ def chunk_size(split: Split) -> int:
     return split.n // (len(RADII["R1"]) * len(STRENGTHS) + 1)
 
 
+@dpci.threads(1)
 def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mechanism) -> _F64:
     """Return the winner of Algorithm 5: candidates on chunks of the rows, chosen by the exponential mechanism.
 
@@ -153,7 +155,6 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
         method="chunks",
         selection_share=1.0,
         seed=seed,
-        n_threads=1,
         **_KEYWORDS,
     ).result.params
 

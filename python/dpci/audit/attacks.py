@@ -14,6 +14,7 @@ from dpci.audit.bounds import Inversion, LowerBound, Quantity, delta_at, epsilon
 from dpci.audit.cases import WorstCase, delta_of
 from dpci.audit.catalogue import MECHANISMS, all_cases, make_case
 from dpci.base.tables import format_percent
+from dpci.base.threads import check_threads
 from dpci.base.validation import (
     broken,
     check_count,
@@ -21,7 +22,6 @@ from dpci.base.validation import (
     check_not_negative,
     check_real,
     check_seed,
-    check_threads,
 )
 from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, check_budget
 from dpci.errors import InvalidInput

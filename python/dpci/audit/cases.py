@@ -1,5 +1,6 @@
 """Neighbouring data sets on which a mechanism has its greatest privacy loss, or nearly so: outputs and scores."""
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -197,6 +198,10 @@ class WorstCase(ABC):
         return f"{self.name}, {_NOTIONS[self.budget.notion]}{relation}"
 
 
+def _without_constant(budget: Budget, keywords: Mapping[str, Any]) -> Settings:
+    return dataclasses.replace(Settings.checked(budget=budget, **keywords), intercept=None)
+
+
 _NOTIONS = {"pure": "pure", "zcdp": "zCDP", "approx": "(ε, δ)"}
 
 
@@ -209,7 +214,7 @@ class FitCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings.checked(budget=self.budget, intercept=False, **self.keywords)
+        return _without_constant(self.budget, self.keywords)
 
     @cached_property
     def spec(self) -> _core.Spec:
@@ -231,7 +236,7 @@ class ReportCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings.checked(budget=self.budget, intercept=False, **self.keywords).without_moments()
+        return _without_constant(self.budget, self.keywords).without_moments()
 
     @cached_property
     def spec(self) -> _core.ReportSpec:
@@ -344,7 +349,7 @@ class TuningCase(WorstCase):
     @cached_property
     def spec(self) -> _core.TuningSpec:
         """The candidate and the choice, calibrated."""
-        settings = Settings.checked(budget=self.budget, intercept=False, **self.keywords).without_moments()
+        settings = _without_constant(self.budget, self.keywords).without_moments()
         return _core.TuningSpec(
             [settings.spec(*self.first[0].shape)],
             loss=settings.core_loss,

@@ -14,7 +14,10 @@ KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("epsilon", "eps", "delta", "rho", "privacy_budget"), BUDGET),
     **dict.fromkeys(("lambda_", "lam", "reg", "penalty", "ridge", "l2"), _RIDGE),
     **dict.fromkeys(("sample_weight", "freq_weights", "var_weights", "survey_weights"), _WEIGHTS),
-    **dict.fromkeys(("fit_intercept", "add_intercept", "hasconst"), "pass intercept=True, False or a number"),
+    **dict.fromkeys(
+        ("intercept", "fit_intercept", "add_intercept", "hasconst"),
+        "pass rows=dpci.rows.Within(intercept=False) for none; a schema has it in its formula",
+    ),
     **dict.fromkeys(("bounds", "bounds_X", "bounds_y", "data_norm", "lower", "upper"), _BOUNDS),
     **dict.fromkeys(("groups", "cluster", "clusters", "cluster_id", "user_id"), _PERSONS),
     **dict.fromkeys(("offset", "exposure"), _NO_OFFSET),
@@ -26,7 +29,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("family", "link", "model"), "pass loss=, such as 'logistic', or an object of dpci.losses"),
     **dict.fromkeys(("accountant",), "pass ledger=dpci.Ledger(total)"),
     **dict.fromkeys(("missing", "na_action"), "pass missing= of the column in the schema"),
-    **dict.fromkeys(("n_jobs",), "pass n_threads="),
+    **dict.fromkeys(("n_jobs", "n_threads"), "enter 'with dpci.threads(n):' around the call"),
     **dict.fromkeys(("weight_bound", "weight_total"), _WEIGHTS),
     **dict.fromkeys(("radius",), "pass mechanism=dpci.ObjectivePerturbation(radius=...)"),
     **dict.fromkeys(("on_violation",), "pass rows='clip' or 'weight'"),
@@ -46,7 +49,7 @@ _READS = "it would read the data again, which no budget pays for (docs/features.
 _UNITS = "use params, or in_units().params in the units of the table"
 
 NAMES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("rsquared", "rsquared_adj", "r_squared"), f"{_READS}; a LinearFit has residual_variance"),
+    **dict.fromkeys(("rsquared", "rsquared_adj", "r_squared"), f"{_READS}; a LinearFit has rsquared"),
     **dict.fromkeys(("prsquared", "llf", "loglike", "logLik"), _READS),
     **dict.fromkeys(("aic", "bic", "AIC", "BIC", "deviance", "null_deviance", "score", "glance"), _READS),
     **dict.fromkeys(("resid", "resid_response", "residuals", "fittedvalues", "fitted_values", "augment"), _READS),
@@ -65,7 +68,7 @@ NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("save", "dump", "to_pickle"), "use to_json(path)"),
     **dict.fromkeys(("load", "read_json"), "use dpci.load(path)"),
     **dict.fromkeys(("to_frame", "to_dataframe", "to_pandas", "params_table"), "use tidy() or summary_frame()"),
-    **dict.fromkeys(("as_gt", "gt"), "use great_tables.GT(result.tidy())"),
+    **dict.fromkeys(("as_gt", "gt", "to_gt"), "use to_great_tables()"),
     **dict.fromkeys(("epsilon", "delta", "rho"), "use spent, the budget"),
     **dict.fromkeys(("feature_names_in_", "feature_names"), "use names"),
 }

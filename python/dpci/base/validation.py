@@ -1,6 +1,7 @@
 """Checks of single arguments: each returns the argument in one plain type, or raises ``InvalidInput``."""
 
 import functools
+import inspect
 import math
 import numbers
 import operator
@@ -88,7 +89,7 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number strictly between 0 and 1."""
     number = check_real(name, value)
     if not (0.0 < number < 1.0):
-        raise broken(name, "> 0 and < 1", number)
+        raise broken(name, "> 0 and < 1, such as 0.95 for 95%" if name == "level" else "> 0 and < 1", number)
     return number
 
 
@@ -110,11 +111,6 @@ def check_seed(value: object) -> int | None:
     if not 0 <= number < _SEED_END:
         raise broken("seed", "None or an integer in [0, 2**64)", number)
     return number
-
-
-def check_threads(value: object) -> int | None:
-    """Return a number of threads: None (all cores), or at least 1."""
-    return None if value is None else check_count("n_threads", value)
 
 
 def check_flag(name: str, value: object) -> bool:
@@ -196,11 +192,13 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
     def decorate(function: Callable[_Taken, _Value]) -> Callable[_Taken, _Value]:
         code = function.__code__
         known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        # One that passes keywords on refuses them itself.
+        passes_on = bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
         @functools.wraps(function)
         def called(*args: _Taken.args, **keywords: _Taken.kwargs) -> _Value:
             for name in keywords:
-                if name not in known:
+                if name not in known and not passes_on:
                     raise unexpected(function.__name__, name, advice, keywords)
             if "budget" in known and "budget" not in keywords:
                 raise TypeError(f"{function.__name__}() missing required keyword-only argument 'budget': {BUDGET}")

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.base.threads import check_threads
 from dpci.base.validation import (
     broken,
     check_choice,
     check_positive,
-    check_threads,
 )
 from dpci.baselines.result import BaselineFit, BaselineRecord, Method
 from dpci.budgets import Budget, check_budget
@@ -37,7 +37,7 @@ class Choices(DerivedFacts):
     loss: Loss
     intercept: float | None
     classes: Classes | None
-    n_threads: int | None
+    n_threads: int | None = None
     rows: RowDomain = _UNBOUNDED
     on_violation: OnViolation = "error"
     unit: Persons | None = None

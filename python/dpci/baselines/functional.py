@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_intercept, check_not_negative
+from dpci.base.validation import check_choice, check_not_negative
 from dpci.baselines.choices import (
     PrivateChoices,
     polynomial_loss,
@@ -38,13 +38,11 @@ def functional_mechanism(
     l2_strength: float = 0.0,
     target_bound: float = 1.0,
     rows: BallLike = 1.0,
-    intercept: bool | float = True,
     classes: Sequence[Any] | None = None,
     neighbors: NeighborsLike = "replace_one",
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> BaselineFit:
     """Fit a linear or logistic regression by the functional mechanism.
@@ -71,11 +69,9 @@ def functional_mechanism(
         Public λ ≥ 0 of (λ/2)‖θ‖² in the mean objective, added to the quadratic form.
     target_bound : float
         Public bound on the absolute value of real targets; an object ``Squared(B)`` has its own.
-    rows : float, "clip" or Clipped
+    rows : float, "clip", or Within or Clipped of dpci.rows
         Public bound on the norm of a row, without the intercept. Rows above it, targets beyond ``target_bound`` and
         weights above their bound are refused; "clip", and ``dpci.rows.Clipped(norm)``, moves them to the bound.
-    intercept : bool or float
-        Whether a constant is appended to every row, or its size; the number of parameters d counts it.
     classes : (negative, positive), optional
         The public classes of "logistic".
     neighbors : "replace_one" or AddRemove
@@ -85,7 +81,7 @@ def functional_mechanism(
         between those of its rows.
     weights : Weights, optional
         The weight of each record, as for :func:`dpci.fit`.
-    ledger, n_threads, seed
+    ledger, seed
         See :func:`dpci.fit`.
 
     Returns
@@ -112,12 +108,11 @@ def functional_mechanism(
     """
     checked = polynomial_loss(loss, target_bound)
     unit, weighing, beside = given_unit(persons, weights)
-    domain, on_violation = read_ball(rows)
+    domain, on_violation, constant = read_ball(rows)
     choices = PrivateChoices(
         loss=checked,
-        intercept=check_intercept(intercept),
+        intercept=constant,
         classes=public_classes(classes),
-        n_threads=n_threads,
         budget=budget,
         **read_neighbors(neighbors),
         rows=domain or Ball(),

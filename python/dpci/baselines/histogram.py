@@ -38,7 +38,6 @@ def projected_histogram(
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> BaselineFit:
     """Fit a regression to a histogram with noisy counts.
@@ -77,7 +76,7 @@ def projected_histogram(
     weights : Weights, optional
         The weight of each record, as for :func:`dpci.fit`, but without a total, because the mean is over the noisy
         counts. Each row counts in its cell by its weight over the bound; weights above the bound are lowered to it.
-    ledger, n_threads, seed
+    ledger, seed
         See :func:`dpci.fit`.
 
     Returns
@@ -115,7 +114,6 @@ def projected_histogram(
         loss=checked,
         intercept=check_intercept(intercept),
         classes=public_classes(classes),
-        n_threads=n_threads,
         budget=budget,
         **read_neighbors(neighbors),
         on_violation="clip",  # every record has a nearest cell

@@ -29,7 +29,6 @@ def non_private(
     classes: Sequence[Any] | None = None,
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
-    n_threads: int | None = None,
 ) -> BaselineFit:
     """Fit the same model without any privacy, for comparison with every mechanism.
 
@@ -53,8 +52,6 @@ def non_private(
         See :func:`dpci.fit`; the same risk is minimised.
     weights : Weights, optional
         See :func:`dpci.fit`; the same risk is minimised.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
 
     Returns
     -------
@@ -80,7 +77,6 @@ def non_private(
         loss=checked,
         intercept=check_intercept(intercept),
         classes=public_classes(classes),
-        n_threads=n_threads,
         unit=unit,
         weights=weighing,
     )

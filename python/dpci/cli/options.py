@@ -20,7 +20,7 @@ from dpci.mechanisms import NewtonSteps, ObjectivePerturbation, OutputPerturbati
 from dpci.model.settings import ModelKeywords, default_mechanism
 from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
-from dpci.rows import Ball, Blocks, Clipped, RowDomain, RowsLike
+from dpci.rows import Ball, Blocks, Clipped, RowDomain, Within
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.partial import PartialSchema, schema_from
 from dpci.schema.saved import read_file
@@ -377,7 +377,6 @@ class ModelOptions:
             "loss": loss,
             "mechanism": self.perturbation("objective" if loss is None else default_mechanism(loss).name),
             "classes": (-1, 1) if two_classes else None,
-            "intercept": self.constant(),
             "rows": self.bounds(rows),
             **others,
         }
@@ -392,14 +391,11 @@ class ModelOptions:
         options = given(**{**others, **given(split=split, **{name: getattr(self, name) for name in _OF_MECHANISM})})
         return self.mechanism if not options else mechanism_with(self.mechanism or default, options)
 
-    def constant(self) -> bool | float:
-        """Return whether there is an intercept, or the size of its constant."""
-        return self.intercept and (True if self.intercept_scale is None else self.intercept_scale)
-
-    def bounds(self, rows: RowDomain | None = None) -> RowsLike | None:
-        """Return the domain of the rows, with what is done beyond it."""
+    def bounds(self, rows: RowDomain | None = None) -> Within:
+        """Return the domain of the rows, with what is done beyond it, and the constant that is appended."""
         clips = check_choice("on_violation", self.on_violation or "error", ("error", "clip")) == "clip"
-        return Clipped(rows) if clips else rows
+        constant = self.intercept and (True if self.intercept_scale is None else self.intercept_scale)
+        return (Clipped if clips else Within)(rows, intercept=constant)
 
     def _budget(self) -> GaussianBudget:
         return parse_budget(self.epsilon, self.delta, self.rho)

@@ -19,7 +19,7 @@ from dpci.errors import InvalidInput
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, category_names, encoded_rows, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
-from dpci.sources.files import Columns, read_batches, uncut
+from dpci.sources.files import Columns, place_of, read_batches, uncut
 from dpci.sources.formats import PLAIN, Format
 from dpci.unit import Beside, Persons, Weights
 
@@ -114,9 +114,7 @@ class TableRows:
                 try:
                     rows = encode(table)
                 except InvalidInput as error:
-                    if start == 0 and len(self.files) == 1:
-                        raise
-                    raise InvalidInput(f"{error} (row 0 here is row {start} of {file})") from error
+                    raise InvalidInput(f"{error} ({place_of(error, file, start)})") from error
                 yield table, rows
                 start += len(next(iter(table.values())))
 

@@ -67,7 +67,6 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             )
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
-        "intercept": model.constant(),
         **given(
             l2_strength=model.ridge(),
             mechanism=model.perturbation("output" if model.rho is not None else "objective"),

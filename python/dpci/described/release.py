@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpci.base.validation import broken
+from dpci.base.habits import KEYWORDS
+from dpci.base.validation import advised, broken
 from dpci.budgets import Budget, NeighborsLike, check_budget, read_neighbors
 from dpci.data.frames import named_columns
 from dpci.data.parts import Partitions, PartRules
@@ -29,6 +30,7 @@ from dpci.sources.described import table_parts
 from dpci.unit import Persons, given_unit
 
 
+@advised(KEYWORDS)
 def release_schema(
     table: Table | Partitions | str | PathLike[str],
     *,
@@ -37,7 +39,6 @@ def release_schema(
     persons: ArrayLike | Persons | str | None = None,
     neighbors: NeighborsLike = "replace_one",
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> ReleasedSchema:
     """Release the bounds and lists that nobody knows, and return the schema that they complete.
@@ -65,8 +66,6 @@ def release_schema(
         See :func:`dpci.fit`.
     ledger : Ledger, optional
         The ledger that pays, before the choice is drawn.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
     seed : int, optional
         For simulations and tests: a choice from this seed; the result is marked as not private.
 
@@ -111,7 +110,7 @@ def release_schema(
         schema = described if isinstance(described, PartialSchema) else None
     unit, _, beside = given_unit(persons, None)
     check_budget(budget)
-    choices = NoModel(budget=budget, **read_neighbors(neighbors), unit=unit, n_threads=n_threads, seed=seed)
+    choices = NoModel(budget=budget, **read_neighbors(neighbors), unit=unit, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
     if not isinstance(schema, PartialSchema):
         raise broken("schema", "a dpci.schema.PartialSchema, which has columns without bounds", schema)

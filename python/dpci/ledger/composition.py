@@ -211,7 +211,7 @@ def check_accepted(total: Budget, budget: Budget) -> None:
     if budget.notion not in accepted:
         raise InvalidInput(
             f"a ledger of {type(total).__name__} accepts budgets of the notions {', '.join(accepted)}, "
-            f"got budget={budget!r}"
+            f"got budget={budget!r} (pass one of these, or open the ledger with a total of the notion that you need)"
         )
 
 

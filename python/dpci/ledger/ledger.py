@@ -380,8 +380,10 @@ class Ledger(Displayed):
         if not account.affords(budget):
             remaining = account.remaining()
             left = "nothing" if remaining is None else repr(remaining)
+            smaller = "" if remaining is None else "pass a budget within what remains; "
             raise BudgetExceeded(
-                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}",
+                f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r} "
+                f"({smaller}more takes a new ledger with a greater total, which whoever answers for the data decides)",
                 requested=budget,
                 remaining=remaining,
                 total=self.total,

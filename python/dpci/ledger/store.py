@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dpci.base.locks import lock_across_forks
+from dpci.base.threads import lock_across_forks
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci.base.threads import check_threads
 from dpci.base.validation import (
     broken,
     check_choice,
@@ -17,7 +18,6 @@ from dpci.base.validation import (
     check_positive,
     check_real,
     check_seed,
-    check_threads,
 )
 from dpci.data.arrays import Table, as_features, as_matrix, as_square, as_vector
 from dpci.data.frames import check_same_index
@@ -25,7 +25,7 @@ from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
 from dpci.errors import InvalidInput
 from dpci.losses import LossLike, check_loss
-from dpci.rows import Ball, RowsLike, core_rows, read_rows
+from dpci.rows import Ball, RowsLike, core_rows, read_bounds
 
 __all__ = [
     "Minimum",
@@ -240,7 +240,7 @@ def checked_rows(
     RowNormViolation
         For a row beyond the bound that is not clipped.
     """
-    given, on_violation = read_rows(rows)
+    given, on_violation, _ = read_bounds(rows)
     if on_violation == "weight":
         raise broken("rows", "bounds that all returned rows obey, because they come without weights", rows)
     domain = given or Ball()

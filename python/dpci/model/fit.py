@@ -89,67 +89,58 @@ def fit(
     loss: LossLike | None = None,
     mechanism: MechanismLike | Literal["newton", "moments"] | None = None,
     classes: Sequence[Any] | None = None,
-    intercept: bool | float = True,
     rows: RowsLike | None = None,
     neighbors: NeighborsLike = "replace_one",
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> PrivateFit | LinearFit:
     """Fit a linear model with differential privacy and release what confidence intervals need.
 
-    Everything in the result is differentially private at the budget, over data that obey the public bounds. Do not
-    write to ``X`` or ``y`` during the call.
+    The whole result is differentially private at the budget, over data that obey the public bounds.
 
     Parameters
     ----------
     X : array-like or table of shape (n_samples, n_features)
-        Rows within ``rows``: an array, a frame, SciPy's sparse rows, :class:`dpci.Chunks`, a Dask collection. With
-        ``schema`` the table as it is: a frame, a mapping of columns, a file, or parts (docs/inputs.md, docs/scale.md).
+        With ``schema`` a table as it is: a frame, a mapping of columns, a file, parts. Otherwise rows of numbers
+        (docs/inputs.md). Do not write to ``X`` or ``y`` during the call.
     y : array-like of shape (n_samples,), optional
         Two classes or real numbers, in the order of the rows. None where ``X`` has the targets.
     budget : PureDP, ZCDP, ApproxDP or GDP
         Budget to spend; GDP for ``mechanism="moments"`` alone.
     l2_strength : float or "auto"
-        Regularisation λ: the ridge is (λ / 2) * ||params||**2, intercept included. "auto": none for "newton" and
-        "moments", otherwise what public values recommend (docs/sklearn.md, "The default λ"). "moments" takes "private",
-        too: the least that the noise allows. A number must not depend on the data.
+        Public λ of the ridge (λ / 2) * ||params||**2, intercept included. "auto": none for "newton" and "moments",
+        otherwise what public values recommend. "moments" takes "private", too: the least that the noise allows.
     schema : dpci.schema.Schema or PartialSchema, optional
         Public description of the table: bounds, names, classes, encoding. Bounds that it lacks are released first.
     loss : str or object of dpci.losses, optional
         None: "squared" for a schema whose target is a number, otherwise "logistic".
     mechanism : {"newton", "moments", "objective", "output"} or object, optional
-        Newton steps with noisy gradients, one noisy moment matrix, or perturbation of one minimisation, whose options
-        :class:`dpci.ObjectivePerturbation` and :class:`dpci.OutputPerturbation` have. None: "moments" for the squared
-        loss; "newton" without ``l2_strength`` where the loss allows it; "output" for the hinge; otherwise "objective".
+        Where the noise enters; :class:`dpci.ObjectivePerturbation` and :class:`dpci.OutputPerturbation` have options.
+        None: what suits the loss, the budget and ``l2_strength`` (docs/choose.md).
     classes : (negative, positive), optional
-        The public classes. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
-    intercept : bool or float
-        Whether a constant is appended to every row, or its size; its parameter is last.
+        Public classes of ``y``. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
     rows : float, "clip", "weight", or object of dpci.rows, optional
-        Public bounds of the rows: a number for their norm, or :class:`dpci.rows.Blocks`. None: norm 1, or those of the
-        schema. Rows, targets and weights beyond their bounds are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
-        moves them to the bounds; with "weight", and ``dpci.rows.Weighted(bounds)``, such rows weigh less.
+        Public bounds, such as 2.0 for the norm of rows. None: 1, or those of the schema. What lies beyond is refused;
+        "clip" moves it to the bounds, "weight" lets it weigh less. An intercept is fitted, unless
+        :class:`dpci.rows.Within` says otherwise.
     neighbors : "replace_one" or AddRemove
-        Tables that are hard to tell apart: with one record replaced, or under ``dpci.AddRemove(n_public=...)`` with one
-        more or less. The number of records is then private, and has a public stand-in.
+        Tables that are hard to tell apart: with one record replaced, or one more or less, so that their number is
+        private and has a public stand-in.
     persons : array-like, str or Persons, optional
         Ids of the persons to whom rows belong, or their column: the unit of privacy is then the person.
     weights : Weights, optional
         How much each row counts, with its public bound.
     ledger : Ledger, optional
-        Pays for the fit, before noise is drawn. Too small a rest is refused before anything is computed.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
+        Pays before noise is drawn; refuses a fit that costs more than its rest.
     seed : int, optional
         For simulations and tests: the result is not private.
 
     Returns
     -------
     PrivateFit or LinearFit
-        Parameters, intervals and the record of what was spent; a LinearFit of "moments".
+        Parameters, intervals and the record of what was spent.
 
     Raises
     ------
@@ -160,7 +151,7 @@ def fit(
     --------
     >>> import numpy as np, dpci
     >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
-    >>> dpci.fit(X, X[:, 0] > 0, budget=dpci.ZCDP(rho=0.5), l2_strength=0.01).names
+    >>> dpci.fit(X, X[:, 0] > 0, budget=dpci.ZCDP(rho=0.5)).names
     ('x0', 'x1', 'intercept')
     """
     if schema is None and isinstance(X, Chunks):

@@ -12,8 +12,9 @@ from typing import Any, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci.base.habits import KEYWORDS
 from dpci.base.progress import progress_bar
-from dpci.base.validation import as_name, check_different, check_flag
+from dpci.base.validation import advised, as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
@@ -45,6 +46,7 @@ _OF_GROUP = 0x9E3779B97F4A7C15
 _ALLOWED = tuple(name for name in MODEL_KEYWORDS if name != "budget")
 
 
+@advised(KEYWORDS)
 def fit_many(
     groups: Mapping[_Key, tuple[Table, ArrayLike]],
     *,
@@ -53,7 +55,6 @@ def fit_many(
     persons: Mapping[_Key, ArrayLike | Persons] | None = None,
     weights: Mapping[_Key, Weights] | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
     **keywords: Unpack[BudgetlessKeywords],
 ) -> dict[_Key, PrivateFit]:
@@ -84,8 +85,6 @@ def fit_many(
         Maps each key to the :class:`dpci.Weights` of its rows, as ``weights`` of :func:`dpci.fit`.
     ledger : Ledger, optional
         Pays for all groups in one entry, before noise is drawn. It must have detailed errors.
-    n_threads : int, optional
-        Threads, each of which fits one group at a time; None: all cores. Results do not depend on it.
     seed : int, optional
         For simulations and tests. Each group has a stream of noise of its own, by its position; that of the first group
         is that of :func:`dpci.fit`.
@@ -136,7 +135,7 @@ def fit_many(
     for key in groups:
         with _in_group(key):
             given[key] = given_unit(ids[key], weighed[key])
-    common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **fitted)
+    common = Settings.checked(budget=budget, seed=seed, **fitted)
     settings = {key: dataclasses.replace(common, unit=one.unit, weights=one.weights) for key, one in given.items()}
     together = check_flag("disjoint", disjoint)
     payment = Payment.of(

@@ -44,10 +44,10 @@ def check_no_ledger(function: str, keyword: str) -> None:
 # A schema is for functions that take tables: what others read is encoded. Those that take persons or weights say so.
 CHOICES = tuple(part.name for part in fields(Settings) if part.name not in {"schema", "unit", "weights"})
 """Choices that settings keep."""
-KEYWORDS = tuple(name for name in CHOICES if name not in {"on_violation", "n_public"})
-"""Keywords that make them: one keyword may make two of them."""
+KEYWORDS = tuple(name for name in CHOICES if name not in {"on_violation", "n_public", "intercept", "n_threads"})
+"""Keywords that make them: one keyword may make several of them."""
 UNIT_KEYWORDS = ("persons", "weights")
-MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
+MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name != "seed")
 
 
 _WITHOUT_RIDGE = " (dpci.fit, fit_many, fit_strata and plan need none)"

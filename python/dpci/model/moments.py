@@ -6,7 +6,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
-from dpci.base.validation import broken, check_intercept
+from dpci.base.validation import broken
 from dpci.base.warn import warn
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -32,11 +32,9 @@ from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
     "l2_strength": AUTO,
-    "intercept": True,
     "schema": None,
     "neighbors": "replace_one",
     "rows": None,
-    "n_threads": None,
     "seed": None,
     "persons": None,
     "weights": None,
@@ -98,7 +96,6 @@ def _choices(
     *,
     loss: Loss,
     l2_strength: Ridge | Literal["auto"],
-    intercept: bool | float,
     schema: Schema | PartialSchema | None,
     persons: Persons | None,
     weights: Weights | None,
@@ -109,13 +106,14 @@ def _choices(
         raise broken("loss", "'squared' with mechanism='moments'", loss)
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
-    fit_intercept = has_intercept(intercept)
+    _, beyond, constant = read_rows(others["rows"])
+    fit_intercept = has_intercept(constant)
     if schema is not None:
         known = check_schema(known_of(schema))
+        fit_intercept = fit_intercept and known.intercept
         if l2_strength == 0.0:
             _check_references(schema, known, fit_intercept=fit_intercept)
-    beyond = read_rows(others["rows"]).on_violation
-    beyond = beyond if schema is None else on_violation_of(known, beyond)
+        beyond = on_violation_of(known, beyond)
     counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
     made = choices_of_fit(
         loss=loss,
@@ -139,11 +137,10 @@ def _choices(
     return made, whole
 
 
-def has_intercept(intercept: object) -> bool:
+def has_intercept(constant: float | None) -> bool:
     """Return whether a regression has an intercept, whose size a moment matrix does not use."""
-    constant = check_intercept(intercept)
     if constant not in {None, 1.0}:
-        raise broken("intercept", "True or False with mechanism='moments', which does not use its size", intercept)
+        raise broken("intercept", "True or False with mechanism='moments', which does not use its size", constant)
     return constant is not None
 
 

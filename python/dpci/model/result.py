@@ -10,12 +10,13 @@ from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import FitInference, Inference
+from dpci.losses import COUNTS
 from dpci.released.record import FitRecord
 from dpci.released.result import SavedRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of
+from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of, with_units
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
@@ -67,6 +68,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         simultaneous: Simultaneous | None = None,
         target: Target = "regularised",
         units: Units = "table",
+        exponentiate: bool = False,
         order: Order = "given",
         ax: "Axes | None" = None,
     ) -> "Axes":
@@ -82,6 +84,9 @@ class ShownInference(Inference, Approvable[SavedRecord]):
             See :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
         units : {"table", "scaled"}
             "scaled": the parameters of the scaled columns, as with a ``contrast``.
+        exponentiate : bool
+            Whether to draw odds ratios or rate ratios, as :meth:`odds_ratios` and :meth:`rate_ratios` have them, on a
+            logarithmic axis; a filled point then marks intervals that do not contain 1.
         order : {"given", "estimate"}
             Rows in the given order, or with the largest estimate on top.
         ax : matplotlib.axes.Axes, optional
@@ -100,13 +105,17 @@ class ShownInference(Inference, Approvable[SavedRecord]):
             If matplotlib is not installed.
         """
         view, record = View(level=level, target=target, simultaneous=simultaneous, units=units), self._release
-        if contrast is None:
+        over, what, ratios = "", record.loss_facts.scale, check_flag("exponentiate", exponentiate)
+        asked: dict[str, Any] = {"level": level, "contrast": contrast, "simultaneous": simultaneous}
+        if ratios and record.loss["name"] in COUNTS:
+            intervals, what = with_units(self.rate_ratios(**asked)), "rate ratio"
+        elif ratios:
+            intervals, what = with_units(self.odds_ratios(**asked, target=target)), "odds ratio"
+        elif contrast is None:
             intervals, over = Numbers(record, view).drawn, " over the full range" if view.in_units(record) else ""
         else:
-            intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous, target=target)
-            over = ""
-        what = record.loss_facts.scale
-        axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ax=ax)
+            intervals = self.conf_int(**asked, target=target)
+        axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ratios=ratios, ax=ax)
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
         return caption(axes, f"{record.loss_facts.words} loss, {count}", spent)
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypedDict, Unpack
 from dpci import _core
 from dpci.base.validation import (
     broken,
-    check_intercept,
     check_not_negative,
     check_positive,
     check_real,
@@ -66,7 +65,6 @@ def check_strength(value: object) -> float | Literal["auto"]:
 # Of each keyword alone; :class:`Settings` looks at those that depend on another.
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
-    "intercept": check_intercept,
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
@@ -92,7 +90,6 @@ class CommonKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` that all functions take that pass keywords on."""
 
     classes: Sequence[Any] | None
-    intercept: bool | float
     rows: RowsLike | None
     neighbors: NeighborsLike
 
@@ -103,7 +100,6 @@ class OtherKeywords(CommonKeywords, total=False):
     l2_strength: float | Literal["auto", "private"]
     persons: PersonsLike | None
     weights: Weights | None
-    n_threads: int | None
     seed: int | None
 
 
@@ -126,7 +122,6 @@ class FitKeywords(ModelKeywords, total=False):
 
     persons: Persons | None
     weights: Weights | None
-    n_threads: int | None
     seed: int | None
 
 
@@ -186,7 +181,6 @@ class Settings(DerivedFacts, NoisyChoices):
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
-    n_threads: int | None = None
     seed: int | None = None
     schema: Schema | None = None
 
@@ -196,7 +190,7 @@ class Settings(DerivedFacts, NoisyChoices):
         values: dict[str, Any] = {**keywords}
         if values.get("mechanism") is None:
             values["mechanism"] = default_mechanism(check_loss(values.get("loss", Logistic.name)))
-        rows, on_violation = read_rows(values.pop("rows", None))
+        rows, on_violation, constant = read_rows(values.pop("rows", None))
         if schema is not None:
             on_violation = on_violation_of(check_schema(schema), on_violation)
         relation = read_neighbors(values.pop("neighbors", "replace_one"))
@@ -205,7 +199,8 @@ class Settings(DerivedFacts, NoisyChoices):
             rows = Ball() if schema is None else check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
         kept = None if schema is None else check_schema(schema)
-        return cls(**checked, **relation, rows=rows, on_violation=on_violation, unit=unit, weights=weights, schema=kept)
+        bounded: dict[str, Any] = {"rows": rows, "on_violation": on_violation, "intercept": constant}
+        return cls(**checked, **relation, **bounded, unit=unit, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core
@@ -288,8 +283,8 @@ class Settings(DerivedFacts, NoisyChoices):
         _check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
-        if self.intercept is not None and not schema.intercept:
-            raise InvalidInput("intercept must be False with a schema without an intercept (- 1), got True")
+        if not schema.intercept:
+            object.__setattr__(self, "intercept", None)
         object.__setattr__(self, "classes", classes)
 
     def spec(

@@ -26,7 +26,6 @@ def plan(
     classes: Sequence[Any] | None = None,
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    intercept: bool | float = True,
     rows: BallLike | None = None,
     neighbors: NeighborsLike = "replace_one",
     persons: Persons | None = None,
@@ -45,7 +44,7 @@ def plan(
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
-    budget, classes, l2_strength, mechanism, intercept, rows, neighbors
+    budget, classes, l2_strength, mechanism, rows, neighbors
         See :func:`fit`.
     schema
         See :func:`fit`.

@@ -6,6 +6,8 @@ from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
+from dpci.base.habits import KEYWORDS
+from dpci.base.validation import advised
 from dpci.budgets import ZCDP, Budget, NeighborsLike
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.parts import PartRules
@@ -30,6 +32,7 @@ from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 
+@advised(KEYWORDS)
 def fit(
     X: AnyRows,
     y: ArrayLike | None = None,
@@ -38,14 +41,12 @@ def fit(
     classes: Sequence[Any] | None = None,
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    intercept: bool | float = True,
     rows: BallLike | None = None,
     neighbors: NeighborsLike = "replace_one",
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     schema: Schema | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> MultinomialFit:
     """Fit a multinomial logistic regression with differential privacy and release what confidence intervals need.
@@ -75,8 +76,6 @@ def fit(
     mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
         Where the noise is added: to the risk as a random linear term, or to the minimiser. None: "output" under ZCDP,
         otherwise "objective".
-    intercept : bool or float
-        Whether a constant is appended to every row, or its size.
     rows : float, "clip" or Clipped, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
         Longer rows are refused; "clip", and ``dpci.rows.Clipped(norm)``, scales them down to the bound.
@@ -90,7 +89,7 @@ def fit(
     schema : dpci.schema.Schema, optional
         Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
         The table is encoded in the fit, and results are in its units.
-    ledger, n_threads, seed
+    ledger, seed
         See :func:`dpci.fit`.
 
     Returns

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.tables import change_text
-from dpci.base.validation import broken, check_threads
+from dpci.base.threads import check_threads
+from dpci.base.validation import broken
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.frames import check_same_index

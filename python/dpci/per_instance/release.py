@@ -47,12 +47,10 @@ def report(
     calibration: Calibration = "tight",
     bound: Bound = "interpolated",
     classes: Sequence[Any] | None = None,
-    intercept: bool | float = True,
     rows: RowsLike | None = None,
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> Report:
     """Fit a model by Gaussian objective perturbation, and release with it bounds on its privacy loss for each record.
@@ -97,8 +95,6 @@ def report(
         of its inverse as printed, which needs a larger λ.
     classes : (negative, positive), optional
         The public classes, as for :func:`dpci.fit`.
-    intercept : bool or float
-        Whether a constant is appended to every row, or its size.
     rows : float, "clip", or object of dpci.rows, optional
         See :func:`dpci.fit`; what is clipped here is clipped in later calls. The norm is at least 1e-100 and at most
         1e100.
@@ -110,7 +106,7 @@ def report(
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
-    n_threads, seed
+    seed
         See :func:`dpci.fit`.
 
     Returns

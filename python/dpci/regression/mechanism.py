@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci.base.habits import KEYWORDS
+from dpci.base.validation import advised
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, NeighborsLike, PureDP
 from dpci.data.arrays import Table
@@ -51,6 +53,7 @@ from dpci.unit import PersonsLike, Weights, given_unit
 _TARGET_BOUND = 1.0
 
 
+@advised(KEYWORDS)
 def release(
     X: Table | NamedTable | Partitions | str | PathLike[str],
     y: ArrayLike | None = None,
@@ -66,7 +69,6 @@ def release(
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
 ) -> MomentMatrix:
     """Release the second moments of the columns of X, a constant and y, with noise.
@@ -117,7 +119,7 @@ def release(
         mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md).
     weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total.
-    ledger, n_threads, seed
+    ledger, seed
         See :func:`dpci.fit`.
 
     Returns
@@ -161,7 +163,6 @@ def release(
         "neighbors": neighbors,
         "unit": unit,
         "weights": weighing,
-        "n_threads": n_threads,
         "seed": seed,
     }
     if schema is not None:

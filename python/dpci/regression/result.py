@@ -196,6 +196,26 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix."""
         return solution_of(self).residual_variance
 
+    @property
+    def rsquared(self) -> float:
+        """R squared, adjusted: the estimated share of the target's variance that the regression explains, 0 to 1.
+
+        One minus :attr:`residual_variance` over the variance of the target, both from the released matrix. It has no
+        interval.
+
+        Raises
+        ------
+        InvalidInput
+            For a regression without an intercept, and one that the noise hides.
+        """
+        if not self._model.fit_intercept:
+            raise InvalidInput("R squared requires a regression with an intercept, got one without")
+        constant = attempt(self._release, replace(self._model, features=(), l2_strength=0.0, covariance="classical"))
+        if isinstance(constant, InvalidInput):
+            raise InvalidInput(str(constant))
+        left, whole = self.residual_variance, constant.residual_variance
+        return min(max(1.0 - left / whole, 0.0), 1.0) if whole > 0.0 else 0.0
+
     @advised(INTERVALS)
     def conf_int(
         self,

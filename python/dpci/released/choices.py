@@ -6,7 +6,8 @@ from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import seals_from, steps_from
-from dpci.base.validation import check_choice, check_seed, check_threads
+from dpci.base.threads import check_threads
+from dpci.base.validation import check_choice, check_seed
 from dpci.budgets import GaussianBudget, Neighbors, check_n_public
 from dpci.data.arrays import OnViolation, Treatment
 from dpci.losses import Squared
@@ -21,7 +22,7 @@ class NoisyChoices:
     budget: GaussianBudget
     neighbors: Neighbors
     n_public: int | None
-    n_threads: int | None
+    n_threads: int | None = None
     seed: int | None
     on_violation: OnViolation
     unit: Persons | None = None

@@ -14,7 +14,7 @@ from dpci.base.tables import format_percent, printable
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, given_rows
-from dpci.report.style import BLUE, LETTERS, VERMILION, WIDTH, caption
+from dpci.report.style import BLUE, LETTERS, VERMILION, WIDTH, caption, log_numbers
 from dpci.shown.document import SEEDED
 
 if TYPE_CHECKING:
@@ -42,13 +42,15 @@ def forest_plot(
     order: Order = "given",
     over: str = "",
     what: str = "estimate",
+    ratios: bool = False,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
 
     Rows without an interval are left out; seeded results are marked in the title. ``what`` and ``over`` say on the axis
-    what was estimated, and for which population.
+    what was estimated, and for which population. ``ratios`` are on a logarithmic axis, and leave out 1.
     """
+    none = 1.0 if ratios else 0.0
     intervals = given_rows(intervals)
     if ax is None:
         ax = new_axes(len(intervals))
@@ -57,16 +59,18 @@ def forest_plot(
     positions = np.arange(len(rows))
     for position in positions[1::2]:
         ax.axhspan(position - 0.5, position + 0.5, color="0.96", linewidth=0, zorder=-2)
-    ax.axvline(0.0, color="0.55", linewidth=1, zorder=-1)
+    ax.axvline(none, color="0.55", linewidth=1, zorder=-1)
     ax.hlines(positions, lower, upper, color=BLUE, linewidth=1.6)
-    apart = (lower > 0.0) | (upper < 0.0)
+    apart = (lower > none) | (upper < none)
     ax.scatter(estimate, positions, s=26, color=BLUE, facecolors=np.where(apart, BLUE, "white"), zorder=3)
     name_rows(ax, [intervals.names[i] for i in rows])
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
     label_numbers(ax, f"{printable(what)}{over} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
-    caption(ax, "filled points: the interval excludes 0")
+    if ratios:
+        log_numbers(ax, "x", subs=(1.0, 2.0, 5.0))
+    caption(ax, f"filled points: the interval excludes {none:g}")
     if not private:
         ax.set_title(SEEDED, color=VERMILION, fontsize=LETTERS)
     return ax

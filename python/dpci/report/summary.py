@@ -674,8 +674,13 @@ def drawn_ratios(numbers: Numbers) -> ConfidenceIntervals | None:
     has_unit = [not unit.startswith(_NO_UNIT) for unit in found.per]
     refusals = [refusal if known else _NO_UNIT for refusal, known in zip(found.refusals, has_unit, strict=True)]
     given = given_rows(replace(found, refusals=tuple(refusals)))
-    names = tuple(f"{name}, {unit}" for name, unit in zip(given.names, given.per, strict=True))
-    return replace(given, names=names) if names else None
+    return with_units(given) if given.names else None
+
+
+def with_units(found: ConfidenceIntervals) -> ConfidenceIntervals:
+    """Return intervals with their units behind their names."""
+    names = (f"{name}, {unit}" if unit else name for name, unit in zip(found.names, found.per, strict=True))
+    return replace(found, names=tuple(names))
 
 
 def ratio_table(numbers: Numbers) -> Table | None:

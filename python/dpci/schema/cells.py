@@ -165,13 +165,14 @@ def check_rows(
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
         todo = f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell) or other
-        raise InvalidInput(msg + todo)
+        raise InvalidInput(msg + todo, row=row)
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:
     """Return the error of a number, with the names of all columns that have missing cells, if several have them."""
     gaps = [name for name, values in cells.items() if missing_cells(values).any()]
-    return InvalidInput(f"{error}; columns with missing values: {', '.join(gaps)}") if len(gaps) > 1 else error
+    together = f"{error}; columns with missing values: {', '.join(gaps)}"
+    return InvalidInput(together, row=error.row) if len(gaps) > 1 else error
 
 
 def _what_to_do(cell: object) -> str:

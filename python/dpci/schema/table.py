@@ -77,8 +77,7 @@ class Schema(Displayed):
         Powers, categories, splines and their products, of which the matrix is made. Each column is in one of them.
         None given: each column by itself.
     intercept : bool
-        Whether the model has an intercept, which decides how terms are coded; without one, fits need
-        ``intercept=False``.
+        Whether the model has an intercept, which decides how terms are coded.
     encoding : {"unit_norm", "full_range"}
         "unit_norm": numbers are in [-1, 1] or [0, 1], indicators are 0 and 1, and all columns are divided by sqrt(k), k
         the columns of the table or the terms, so that every row has norm at most 1. "full_range", for fits with

@@ -1,6 +1,6 @@
 """``Displayed``: objects that a notebook shows as a document, and that advise whoever types another library's name."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpci.base.habits import NAMES, instead
 from dpci.shown.document import Document
@@ -32,6 +32,15 @@ class Displayed:
         from dpci.shown.latex import as_latex  # noqa: PLC0415  # likewise
 
         return as_latex(self._document().unfolded())
+
+    def to_great_tables(self) -> Any:  # noqa: ANN401  # the package is optional
+        """Return the first table that a page shows as a ``great_tables.GT``, to be styled further; needs great_tables.
+
+        It renders as HTML. ``to_latex`` and ``to_markdown`` are for other documents.
+        """
+        from dpci.shown.great import as_great_table  # noqa: PLC0415  # likewise
+
+        return as_great_table(self._document().unfolded())
 
     if not TYPE_CHECKING:  # so that a checker of types refuses unknown names
 

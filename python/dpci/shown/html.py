@@ -314,7 +314,7 @@ def write_html(document: Document, path: "str | PathLike[str] | None") -> str:
 
 def as_html(document: Document) -> str:
     """Return a document as a page."""
-    made = f"dpci {document.version}"
+    made = f"dpci {document.version}".strip()
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),

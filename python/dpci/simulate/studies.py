@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci.base.threads import check_threads
 from dpci.base.validation import (
     broken,
     check_choice,
@@ -17,7 +18,6 @@ from dpci.base.validation import (
     check_flag,
     check_fraction,
     check_seed,
-    check_threads,
 )
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, read_only
@@ -40,7 +40,7 @@ __all__ = ["coverage", "variability"]
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
-_SHARED = ("classes", "intercept", "rows")
+_SHARED = ("classes", "rows")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
 # Choices that outcomes do not depend on, and those that are told in another way.
 _APART = {"n_threads", "seed", "loss", "classes"}

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpci.base.threads import threads
 from dpci.base.validation import as_name, check_choice, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP, neighbors_of
 from dpci.data.arrays import NamedRows, Table, as_features
@@ -26,7 +27,7 @@ from dpci.model.newton import check_newton
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
 from dpci.regression.result import LinearFit
-from dpci.rows import Ball, Clipped
+from dpci.rows import Ball, Clipped, Within
 from dpci.sklearn.leaks import warn_of_fitting, warn_of_inspection
 from dpci.sklearn.parameters import CommonParameters
 from dpci.sources.described import check_unit_columns
@@ -149,7 +150,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         given = self._given(persons, sample_weight)
         source = Source(X, y, given.beside, self._prepared)
         check_unit_columns(None, source)
-        with _restored_on_error(self):
+        with _restored_on_error(self), threads(self.n_threads):
             return self._take(self._release(source, given))
 
     def __sklearn_tags__(self) -> Tags:
@@ -204,7 +205,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
     def _keywords(self) -> dict[str, Any]:
         """Return the keywords of a release: all parameters but those of the ledger and the unit."""
         keywords = self.get_params(deep=False)
-        for name in ("epsilon", "delta", "rho", "ledger", "persons", "weights"):
+        for name in ("epsilon", "delta", "rho", "ledger", "persons", "weights", "n_threads"):
             del keywords[name]
         fitted = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         scale = check_positive("intercept_scale", keywords.pop("intercept_scale", 1.0))
@@ -213,9 +214,9 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         if norm is not None and rows is not None:
             raise InvalidInput(f"row_norm must be None with rows, got row_norm={norm!r} and rows={rows!r}")
         rows = rows if norm is None else Ball(check_positive("row_norm", norm))
-        keywords["rows"] = Clipped(rows) if clips else rows
+        keywords["rows"] = (Clipped if clips else Within)(rows, intercept=fitted and scale)
         keywords["neighbors"] = neighbors_of(keywords["neighbors"], keywords.pop("n_public"))
-        return {**keywords, "intercept": fitted and scale, "budget": self._budget()}
+        return {**keywords, "budget": self._budget()}
 
     def _budget(self) -> GaussianBudget:
         """Return the budget that the parameters name: rho alone, or epsilon, or epsilon and delta."""

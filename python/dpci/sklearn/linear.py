@@ -28,6 +28,7 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.result import LinearFit
+from dpci.rows import Within, read_rows
 from dpci.sklearn.base import PrivateEstimator, PrivateLinearEstimator
 from dpci.sklearn.docstrings import described
 from dpci.sklearn.leaks import warn_of_score
@@ -171,6 +172,10 @@ class MomentEstimator(RegressorBase):
         """Whether the parameters ask for a moment matrix."""
         return True
 
+    def _apart(self, rows: Within) -> tuple[Within, bool]:
+        """Return the rows of a matrix, which always has a constant, and whether the regression has an intercept."""
+        return replace(rows, intercept=True), has_intercept(read_rows(rows).intercept)
+
     def _take(self, result: Any) -> Self:  # noqa: ANN401  # of a perturbation it is a PrivateFit
         if result.interval_refusal is None or not self._by_moments():
             return super()._take(result)
@@ -212,7 +217,7 @@ class PrivateLinearRegression(LinearParameters, MomentEstimator):
 
     def _release(self, source: Source, given: Given) -> LinearFit:
         keywords = self._keywords()
-        intercept = has_intercept(keywords.pop("intercept"))
+        keywords["rows"], intercept = self._apart(keywords["rows"])
         if given.beside.given:
             check_flag("robust", keywords["robust"])
             keywords["robust"] = regression_of_counts(0.0, fit_intercept=intercept)
@@ -300,7 +305,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
         keywords = self._keywords()
         l2_strength = keywords.pop("l2_strength")
         strength = PRIVATE if l2_strength == AUTO else check_ridge("l2_strength", l2_strength)
-        intercept = has_intercept(keywords.pop("intercept"))
+        keywords["rows"], intercept = self._apart(keywords["rows"])
         robust = regression_of_counts(strength, fit_intercept=intercept) if given.beside.given else ()
         choices = choices_of_fit(
             schema=None,

@@ -12,6 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dpci.base.threads import threads
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
@@ -182,29 +183,26 @@ class PrivateGridSearch(Releasing):
         grid = _checked_grid(self.param_grid, best)
         candidates = [_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _keywords(best).items() if name not in _CANDIDATE}
-        tuned = release_tuned(
-            source,
-            Search(
-                method=check_choice("method", self.method, ("repeat", "chunks")),
-                # One without λ is refused: the default rule is for fits that are not compared.
-                candidates=[
-                    {
-                        name: value
-                        for name, value in keywords.items()
-                        if name in _CANDIDATE and (name, value) != ("l2_strength", AUTO)
-                    }
-                    for keywords in candidates
-                ],
-                selection_share=self.selection_share,
-                validation_loss=self.validation_loss,
-                validation_radius=self.validation_radius,
-                shape=self.shape,
-                expected_runs=self.expected_runs,
-            ),
-            budget=common.pop("budget"),
-            ledger=best.ledger,
-            keywords={**common, "persons": unit, "weights": weights},
+        search = Search(
+            method=check_choice("method", self.method, ("repeat", "chunks")),
+            # One without λ is refused: the default rule is for fits that are not compared.
+            candidates=[
+                {
+                    name: value
+                    for name, value in keywords.items()
+                    if name in _CANDIDATE and (name, value) != ("l2_strength", AUTO)
+                }
+                for keywords in candidates
+            ],
+            selection_share=self.selection_share,
+            validation_loss=self.validation_loss,
+            validation_radius=self.validation_radius,
+            shape=self.shape,
+            expected_runs=self.expected_runs,
         )
+        budget, keywords = common.pop("budget"), {**common, "persons": unit, "weights": weights}
+        with threads(best.n_threads):
+            tuned = release_tuned(source, search, budget=budget, ledger=best.ledger, keywords=keywords)
         self.result_ = tuned
         self.best_index_ = cast("int", tuned.index)
         self.best_params_ = grid[self.best_index_]

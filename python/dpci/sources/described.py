@@ -17,6 +17,7 @@ from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.parts import SchemaParts, coded, encode_table
 from dpci.schema.table import RawTable, Schema
 from dpci.sources.chunks import Chunks
+from dpci.sources.files import FileColumns
 from dpci.unit import Beside
 
 MOST_BYTES = 512 * 2**20
@@ -163,4 +164,9 @@ def _encoded(source: Source) -> Source:
     check_index_beside(table, source.beside)
     columns = named_columns(table)
     beside = columns_beside(columns, source.beside)
-    return Source(*encode_table(columns, source.y, schema), beside)
+    try:
+        return Source(*encode_table(columns, source.y, schema), beside)
+    except InvalidInput as error:
+        if isinstance(table, FileColumns):
+            table.locate(error)
+        raise

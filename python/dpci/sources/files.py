@@ -111,6 +111,34 @@ def joined(tables: Sequence[Columns]) -> Columns:
     return {column: _together([table[column] for table in tables]) for column in first}
 
 
+class FileColumns(dict[str, Any]):
+    """Columns of files in memory, which know where a row stands."""
+
+    def __init__(self, files: Sequence[Path], tables: Sequence[Columns]) -> None:
+        super().__init__(joined(tables))
+        self._sizes = [(file, len(next(iter(table.values()), ()))) for file, table in zip(files, tables, strict=True)]
+
+    def locate(self, error: InvalidInput) -> None:
+        """Add to an error of one row a note on the file and the line of it."""
+        if error.row is not None:
+            start = 0
+            for file, size in self._sizes:
+                if error.row < start + size:
+                    error.add_note(place_of(error, file, -start))
+                    return
+                start += size
+
+
+def place_of(error: DpciError, path: Path, start: int) -> str:
+    """Return where the row of an error stands in a file, of which row ``start`` is the first of those that were read.
+
+    Lines are those of a text or a sheet, whose first line holds the names; blank ones are not counted.
+    """
+    row: int = getattr(error, "row", None) or 0
+    is_parquet = path.name.lower().endswith(".parquet")
+    return f"row {row} here is {'row' if is_parquet else 'line'} {start + row + 2 * (not is_parquet)} of {path}"
+
+
 def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells
     # Batches of a file have dictionaries of their own.
     parts = [part.decoded if isinstance(part, Dictionary) else part for part in parts]
@@ -421,7 +449,7 @@ def chunks_of_files(
             try:
                 chunk = encode(batch)
             except DpciError as error:
-                error.add_note(f"row 0 here is row {start} of {path}")
+                error.add_note(place_of(error, path, start))
                 raise
             yield chunk
             start += len(batch[columns[0]])

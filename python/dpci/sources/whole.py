@@ -4,7 +4,7 @@ from dpci.base.validation import broken
 from dpci.errors import InvalidInput
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, numeric_names
-from dpci.sources.files import STDIN, Columns, Paths, as_paths, joined, read_batches
+from dpci.sources.files import STDIN, Columns, FileColumns, Paths, as_paths, read_batches
 from dpci.sources.find import find_tables
 from dpci.sources.formats import Format
 
@@ -81,4 +81,4 @@ def read(
         if tables and set(table) != set(tables[0]):
             raise InvalidInput(f"all files of a table must have the same columns, got others in {str(file)!r}")
         tables.append(table)
-    return joined(tables)
+    return FileColumns(files, tables)

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
+from dpci.base.habits import KEYWORDS
+from dpci.base.validation import advised, as_name, broken, check_choice, check_count, check_different, check_fraction
 from dpci.budgets import AddRemove, Budget, Neighbors, check_budget
 from dpci.data.arrays import NamedRows
 from dpci.data.frames import named_columns
@@ -57,10 +58,10 @@ class StrataKeywords(TypedDict, total=False):
     l2_strength: float | Literal["auto"]
     loss: LossLike
     mechanism: MechanismLike | Literal["newton"]
-    intercept: bool | float
     rows: RowsLike | None
 
 
+@advised(KEYWORDS)
 def fit_strata(
     table: NamedTable,
     *,
@@ -74,7 +75,6 @@ def fit_strata(
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
-    n_threads: int | None = None,
     seed: int | None = None,
     **keywords: Unpack[StrataKeywords],
 ) -> StrataFit:
@@ -115,8 +115,6 @@ def fit_strata(
     ledger : Ledger, optional
         Pays for all strata in one entry, before noise is drawn. It must have detailed errors, and the relation of
         ``neighbors``.
-    n_threads : int, optional
-        Threads, each of which fits one stratum at a time; None: all cores. Results do not depend on it.
     seed : int, optional
         For simulations and tests. Each stratum has its own stream of noise, by its position.
     **keywords
@@ -184,7 +182,6 @@ def fit_strata(
         neighbors=AddRemove(1),
         persons=unit,
         weights=weighing,
-        n_threads=n_threads,
         seed=seed,
         schema=model_schema,
         **fitted,

@@ -166,12 +166,11 @@ def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> 
 class TuneKeywords(BudgetlessKeywords, total=False):
     """The keywords of :func:`dpci.fit` but ``budget``, for all candidates."""
 
-    n_threads: int | None
     seed: int | None
 
 
 _NO_LOSS = ("l2_strength", "mechanism")
-_COMMON = ("intercept", "rows", "neighbors", "n_threads", "seed")
+_COMMON = ("rows", "neighbors", "seed")
 _KEYWORDS = {"classes", *_NO_LOSS, *_COMMON, *UNIT_KEYWORDS}
 
 

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.costs import Step
+from dpci.base.habits import KEYWORDS
 from dpci.base.progress import is_watched, progress_bar
-from dpci.base.validation import check_flag, check_positive, check_real
+from dpci.base.validation import advised, check_flag, check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, read_neighbors, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows, Source
@@ -53,6 +54,7 @@ _RUNS_PER_CANDIDATE = 3.0
 _SEED_BITS = 2**64 - 1
 
 
+@advised(KEYWORDS)
 def tune(
     X: Table | NamedTable,
     y: ArrayLike | None = None,

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.progress import progress_bar
-from dpci.base.validation import broken, check_count, check_flag, check_seed, check_threads
+from dpci.base.threads import check_threads
+from dpci.base.validation import broken, check_count, check_flag, check_seed
 from dpci.base.warn import warn
 from dpci.budgets import ZCDP, AddRemove, ApproxDP, Budget, PureDP, planned_neighbors
 from dpci.data.arrays import Table, as_vector

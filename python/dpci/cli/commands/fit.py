@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpci import multinomial, simulate
+from dpci.base.threads import threads
 from dpci.budgets import ZCDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
@@ -121,11 +122,11 @@ def fit(
     given: dict[str, Any] = {
         "schema": description,
         "ledger": paying,
-        "n_threads": delivery.threads,
         **beside,
         **keywords,
     }
-    result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
+    with threads(delivery.threads):
+        result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, delivery, view)
 
 

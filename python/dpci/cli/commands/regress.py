@@ -2,6 +2,7 @@
 
 import warnings
 
+from dpci.base.threads import threads
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
@@ -9,6 +10,7 @@ from dpci.cli.options import parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
+from dpci.rows import Clipped, Weighted
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import far_columns
 from dpci.sources.files import is_stream
@@ -75,7 +77,8 @@ def regress(
         (X, beside), y = unit.read_table(rows, description, in_parts=in_parts, progress=shown), None
     else:
         X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
-    with warnings.catch_warnings(action="ignore", category=MomentNoiseWarning):
+    beyond = (Weighted if far_columns(known) else Clipped)(intercept=intercept)
+    with warnings.catch_warnings(action="ignore", category=MomentNoiseWarning), threads(delivery.threads):
         # What the noise hides is the error that ends the command.
         result = fitting.fit(
             X,
@@ -85,11 +88,9 @@ def regress(
             mechanism="moments",
             budget=budget,
             l2_strength=ridge,
-            intercept=intercept,
-            rows="weight" if far_columns(known) else "clip",
+            rows=beyond,
             neighbors=options.relation(neighbors, n_public),
             ledger=paying,
-            n_threads=delivery.threads,
             **beside,
         )
     deliver(result, delivery, view)

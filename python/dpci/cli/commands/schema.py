@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dpci.base.threads import threads
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.commands.fit import read_in_passes
@@ -64,13 +65,13 @@ def schema(
     rows = TableRows(files=tables, schema=description.blank, form=form.read(), **options.given(chunk_rows=chunk_rows))
     shown = delivery.shows_progress(is_private=paying is not None and paying.errors == "private")
     table, beside = unit.read_table(rows, description, in_parts=in_parts, progress=shown)
-    result = release_schema(
-        table,
-        schema=description,
-        budget=budget,
-        persons=beside["persons"],
-        neighbors=options.relation(neighbors, n_public),
-        ledger=paying,
-        n_threads=delivery.threads,
-    )
+    with threads(delivery.threads):
+        result = release_schema(
+            table,
+            schema=description,
+            budget=budget,
+            persons=beside["persons"],
+            neighbors=options.relation(neighbors, n_public),
+            ledger=paying,
+        )
     deliver(result, delivery, options.view())

@@ -3,6 +3,7 @@
 import math
 from typing import Annotated, Any
 
+from dpci.base.threads import threads
 from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app
@@ -99,20 +100,20 @@ def tune(
     rows = TableRows(files=tables, schema=description, form=form.read())
     shown = delivery.shows_progress(is_private=False)
     X, y, beside = unit.read(rows, math.inf, progress=shown)
-    result = choose.tune(
-        X,
-        y,
-        schema=description,
-        candidates=candidates,
-        method=method,
-        selection_share=selection_share,
-        validation_radius=validation_radius,
-        ledger=paying,
-        n_threads=delivery.threads,
-        progress=shown,
-        **beside,
-        **keywords,
-    )
+    with threads(delivery.threads):
+        result = choose.tune(
+            X,
+            y,
+            schema=description,
+            candidates=candidates,
+            method=method,
+            selection_share=selection_share,
+            validation_radius=validation_radius,
+            ledger=paying,
+            progress=shown,
+            **beside,
+            **keywords,
+        )
     deliver(result, delivery, view)
 
 

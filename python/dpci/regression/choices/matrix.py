@@ -23,7 +23,7 @@ from dpci.regression.choices.planned import Plan, Regression, check_planned, nam
 from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
 from dpci.released.choices import NoisyChoices
-from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
+from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_bounds, read_rows
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, on_violation_of
@@ -194,7 +194,7 @@ def matrix_choices(
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`release` make."""
-    given, on_violation = read_rows(rows)
+    given, on_violation, _ = read_bounds(rows)
     if on_violation == "weight" and bounds is not None:
         raise InvalidInput(
             "bounds move numbers beyond them, so that no row weighs less, got rows with weights (pass a schema with "
@@ -229,7 +229,7 @@ def choices_of_fit(
             )
         schema = schema.blank
     middle, half, name = 0.0, loss.target_bound, None
-    given, on_violation = read_rows(rows)
+    given, on_violation, _ = read_rows(rows)
     if schema is None:
         placed, domain = bounds_and_domain(None, given)
     else:
