@@ -15,6 +15,7 @@ from dpci.multinomial.record import MultinomialRecord
 from dpci.released.model import features_of
 from dpci.released.result import Shown
 from dpci.report.commands import ShownFit
+from dpci.report.page import titled
 from dpci.report.summary import View
 from dpci.schema.table import Table as NamedTable
 from dpci.shown.document import Document
@@ -36,16 +37,13 @@ class ShownClasses(Shown):
 
     def document(self, view: View, *, full: bool = False) -> Document:
         """Return the summary as a document: that of the fit of all parameters, below what they are."""
-        title = f"Multinomial logistic regression: {_log_odds(self.result)}"
-        return replace(ShownFit(fit_of(self.result)).document(view, full=full), title=title)
+        return replace(ShownFit(fit_of(self.result)).document(view, full=full), title=_words(self.result))
 
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
         """Return the page as a document: that of the fit of all parameters, whose heading says what they are."""
         result = self.result
-        kind = "A model with differential privacy" if result.private else "A model with seeded noise"
-        outcome = "" if result.schema is None else f" of {result.schema.target.column}"
         if given["title"] is None:
-            given["title"] = f"{kind}{outcome}: {_log_odds(result)}"
+            given["title"] = titled(_words(result), private=result.private)
         return ShownFit(fit_of(result)).sheet(view, **{"digest": result.digest, **given})
 
     def numbers(self, view: View) -> dict[str, Any]:
@@ -142,6 +140,8 @@ def fit_of(result: MultinomialFit) -> PrivateFit:
     return PrivateFit(result._release)  # noqa: SLF001  # of this module's own class
 
 
-def _log_odds(result: MultinomialFit) -> str:
-    """Return what the parameters are."""
-    return f"log odds of {', '.join(map(repr, result.classes[1:]))} against {result.classes[0]!r}"
+def _words(result: MultinomialFit) -> str:
+    """Return what the model is, and its parameters."""
+    outcome = "" if result.schema is None else f" of {result.schema.target.column}"
+    others = ", ".join(map(repr, result.classes[1:]))
+    return f"Multinomial logistic regression{outcome}: log odds of {others} against {result.classes[0]!r}"

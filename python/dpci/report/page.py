@@ -50,6 +50,11 @@ _CHANGES = {
 }
 
 
+def titled(words: str, *, private: bool) -> str:
+    """Return the title of the page of a model, from what it is."""
+    return f"{words[0].upper()}{words[1:]}, with {'differential privacy' if private else 'seeded noise'}"
+
+
 def page_of(
     record: FitRecord, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Section] = ()
 ) -> Document:
@@ -70,9 +75,7 @@ def page_of(
         *caveats(record, shrunken if numbers is not None else [target_note(record, view.target), *shrunken]),
         provenance(record, digest or record.digest),
     ]
-    if title is None:
-        words, how = model_words(record), "differential privacy" if record.private else "seeded noise"
-        title = f"{words[0].upper()}{words[1:]}, with {how}"
+    title = titled(model_words(record), private=record.private) if title is None else title
     return Document(title=title, parts=parts, banner=BANNER[record.private], version=record.version)
 
 

@@ -37,8 +37,8 @@ _F64: TypeAlias = NDArray[np.float64]
 _NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
 _CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
 _OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
-_TARGET_NEEDS = "nothing can stand for a target"
-_OTHER_CLASS = " (correct it, or add it to the public classes of the target)"
+_OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
+_TARGET_NEEDS = {"missing": "nothing can stand for a target", "other": _OF_A_TARGET}
 
 
 @needing("lower", "upper", otherwise="UnboundedColumn")
@@ -491,9 +491,7 @@ class ClassTarget:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
         codes = codes_of(values, index)
-        check_rows(
-            self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS, other=_OTHER_CLASS
-        )
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **_TARGET_NEEDS)
         return np.where(codes == 1, 1.0, -1.0)
 
 
@@ -536,9 +534,7 @@ class CategoricalTarget:
         """(n,) numbers of the classes, 0 for the reference; a label of no class is an error."""
         index = {label: code for code, each in enumerate(self.classes) for label in each}
         codes = codes_of(values, index)
-        check_rows(
-            self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS, other=_OTHER_CLASS
-        )
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **_TARGET_NEEDS)
         return codes.astype(np.float64)
 
 

@@ -18,7 +18,7 @@ from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
 from dpci.report.facts import bounds_lines, released_table
 from dpci.report.meaning import attacker_section
-from dpci.report.page import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
+from dpci.report.page import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance, titled
 from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -254,7 +254,6 @@ def page_of_regression(
 ) -> Document:
     """Return the page of a regression; see :meth:`LinearFit.to_html`."""
     percent = format_percent(check_fraction("level", level))
-    kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
     in_units = has_units(record, model)
     explained = target_name(record, model)
     lines = fact_lines(record, model, solution)
@@ -286,5 +285,5 @@ def page_of_regression(
         assumptions_section(record.conditions),
         provenance(record, digest),
     ]
-    heading = f"{kind} of {explained}" if title is None else title
+    heading = titled(f"linear regression of {explained}", private=record.private) if title is None else title
     return Document(title=heading, parts=parts, banner=BANNER[record.private], version=record.version)
