@@ -177,7 +177,8 @@ PEAK = """
     X = np.random.default_rng(0).random((n, 40), dtype=np.float32)
     X *= np.float32(0.15)
     y = np.where(X[:, 0] > 0.08, 1.0, -1.0)
-    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 2}
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
+    dpci.threads(2).__enter__()
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])
     peak = lambda: peak_bytes() / 2**20
     before = peak()
@@ -203,7 +204,8 @@ MAPPED = """
     path, mode, dtype, copy = sys.argv[1:]
     X = np.load(path, mmap_mode=mode)
     assert X.dtype == dtype and X.flags.writeable == (mode == "r+")
-    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 1, "seed": 3}
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "seed": 3}
+    dpci.threads(1).__enter__()
     keywords["mechanism"] = dpci.ObjectivePerturbation(moments="none")
     y = np.resize([1.0, 1.0, -1.0], len(X))
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])

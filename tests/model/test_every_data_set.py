@@ -13,8 +13,7 @@ SETTINGS = {
     "loss": dpci.losses.HuberHinge(0.1),
     "mechanism": dpci.OutputPerturbation(moments="none"),
     "l2_strength": 1.8e-6,
-    "rows": 6e4,
-    "intercept": False,
+    "rows": dpci.rows.Within(6e4, intercept=False),
     "classes": (-1, 1),
 }
 

@@ -279,7 +279,7 @@ def test_a_rare_group_with_larger_errors_is_covered(budget):
         rng = np.random.default_rng(seed)
         rows = np.column_stack([rng.uniform(0.0, 1.0, n), rng.random(n) < 0.02])
         y = rows[:, 0] + np.where(rows[:, 1] > 0.0, 5.0, 0.1) * rng.normal(size=n)
-        common = {"bounds": (0, 1), "target_bound": 30.0, "robust": True, "seed": seed, "n_threads": 1}
+        common = {"bounds": (0, 1), "target_bound": 30.0, "robust": True, "seed": seed}
         fit = regression.release(rows, y, budget=budget, **common).fit()
         interval = fit.conf_int()
         hits += bool(interval.lower[1] <= 0.0 <= interval.upper[1])

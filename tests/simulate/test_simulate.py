@@ -33,7 +33,12 @@ def rows():
     "keywords",
     [
         {},
-        {"budget": dpci.ZCDP(0.5), "mechanism": "output", "loss": "huber_hinge", "intercept": False},
+        {
+            "budget": dpci.ZCDP(0.5),
+            "mechanism": "output",
+            "loss": "huber_hinge",
+            "rows": dpci.rows.Within(intercept=False),
+        },
         {"calibration": "paper"},
         {"budget": dpci.ApproxDP(1.0, 1e-5), "neighbors": dpci.AddRemove(N)},
     ],
@@ -44,7 +49,7 @@ def test_a_study_is_a_loop_of_fits(rows, keywords):
     n = 400
     options = {"budget": SMALL["budget"], "l2_strength": SMALL["l2_strength"], "projection": "floor", **keywords}
     study = coverage(X, y, n_replicates=n, n_variability=n, seed=1, **options)
-    scale = {"intercept": 1.0} if options.get("intercept", True) else {}
+    scale = {} if "rows" in options else {"intercept": 1.0}
     target = dpci.lowlevel.minimize_erm(
         X, 2.0 * y - 1.0, l2_strength=0.1, loss=options.get("loss", "logistic"), **scale
     ).params
@@ -53,7 +58,7 @@ def test_a_study_is_a_loop_of_fits(rows, keywords):
     params, lower, upper = [], [], []
     for seed in range(n):
         sample = rng.integers(N, size=N)
-        result = dpci.fit(X[sample], y[sample], **assembled(n_threads=1, seed=seed, **options))
+        result = dpci.fit(X[sample], y[sample], **assembled(seed=seed, **options))
         intervals = result.conf_int(level=0.95)
         params.append(result.params)
         lower.append(intervals.lower)
@@ -433,7 +438,7 @@ def written(rows, tmp_path_factory):
             {"mechanism": dpci.ObjectivePerturbation(split=(0.5, 0.25, 0.25))},
             r"configs\[0\].mechanism: .* there, .*\(0.5",
         ),
-        ({"intercept": False}, r"configs\[0\].intercept: 1.0 there, None here"),
+        ({"rows": dpci.rows.Within(intercept=False)}, r"configs\[0\].intercept: 1.0 there, None here"),
         ({"configs": [{}, {}]}, "number of configs: 1 there, 2 here"),
     ],
     ids=str,

@@ -61,7 +61,7 @@ def saved(written, tmp_path):
 
 
 # The keyword that makes a choice, where their names differ.
-KEYWORD_OF = {"on_violation": "rows", "n_public": "neighbors"}
+KEYWORD_OF = {"intercept": "rows", "on_violation": "rows", "n_public": "neighbors"}
 ANOTHER = {
     "budget": dpci.PureDP(2.5),
     "l2_strength": 0.25,
@@ -73,7 +73,7 @@ ANOTHER = {
     "calibration": "paper",
     "radius": 0.75,
     "classes": (1, 0),
-    "intercept": 0.5,
+    "intercept": dpci.rows.Within(intercept=0.5),
     "rows": 2.0,
     "on_violation": "clip",
     "neighbors": dpci.AddRemove(N),

@@ -159,7 +159,7 @@ def samples(multiplicities):
     [
         {"loss": "logistic"},
         {"loss": "huber_hinge", "mechanism": "output"},
-        {"loss": "smooth_hinge", "intercept": False},
+        {"loss": "smooth_hinge", "rows": dpci.rows.Within(intercept=False)},
     ],
     ids=lambda keywords: keywords["loss"],
 )
@@ -179,7 +179,7 @@ def test_every_replicate_is_the_minimiser_of_a_sample(multiplicities, storage, k
         **keywords,
     )
     assert study.n_distinct == len(multiplicities)
-    intercept = keywords.get("intercept", True)
+    intercept = "rows" not in keywords
     solve = partial(dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept=intercept)
     # Samples of one class alone and of one distinct row are among them.
     possible, probabilities = samples(multiplicities)
