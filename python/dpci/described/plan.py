@@ -36,6 +36,9 @@ class BoundsPlan:
         Number of rows at which a category is listed in half of the releases; None without lists.
     longer : float
         Length of an interval over that of a fit with the same bounds, if they were known and cost nothing.
+    break_even : float or None
+        Width of known bounds, over that of the middle 96% of the values, below which they make shorter intervals; None
+        without bounds.
     steps : tuple of Step
         Steps of the release, each with its cost.
     """
@@ -48,6 +51,7 @@ class BoundsPlan:
     left_out: float | None
     half_count: float | None
     longer: float
+    break_even: float | None
     steps: tuple[Step, ...]
 
     @classmethod
@@ -63,6 +67,7 @@ class BoundsPlan:
             left_out=specs.share,
             half_count=None if specs.levels is None else specs.levels.half_count,
             longer=longer,
+            break_even=None if specs.share is None else _WIDTH * longer,
             steps=specs.steps,
         )
 
@@ -86,14 +91,6 @@ class BoundsPlan:
             width = f"{self.break_even:.2f} times as wide as the middle 96% of the values"
             lines.append(("worth it", f"unless bounds are known that are less than about {width}"))
         return lines
-
-    @property
-    def break_even(self) -> float | None:
-        """Width of known bounds, over that of the middle 96% of the values, below which they make shorter intervals.
-
-        None without bounds.
-        """
-        return None if self.left_out is None else _WIDTH * self.longer
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, as JSON can hold them."""
