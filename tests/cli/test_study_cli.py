@@ -220,7 +220,7 @@ def test_ctrl_c_keeps_what_is_complete(tmp_path: Path) -> None:
         (("--replicates", "0"), "n_replicates must be at least 1, got n_replicates=0"),
         (("--replicates", "ten"), "--replicates"),
         (("--variability", "1"), "n_variability must be 0 or at least 2"),
-        (("--level", "1"), "level must be > 0 and < 1, got level=1.0"),
+        (("--level", "1"), "level must be > 0 and < 1, such as 0.95 for 95%, got level=1.0"),
         (("--seed", "-1"), "seed must be None or an integer in [0, 2**64), got seed=-1"),
         (("--threads", "0"), "n_threads must be at least 1, got n_threads=0"),
         (("--moments", "none"), "coverage requires released moments"),
