@@ -229,7 +229,8 @@ def stage_within(
 
     Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than twice this
     share of the values on either side, or half of it where 0 stands apart, and a level of so many records is listed in
-    half of the releases; the greatest if none does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
+    half of the releases; the greatest if none does. Public values alone decide. ``joint``: it is accounted for jointly
+    with what follows.
 
     Raises
     ------
