@@ -465,6 +465,23 @@ def test_the_covariance_of_gradients_is_what_noise_leaves_of_its_trace(loss, rel
     np.testing.assert_allclose(variances, expected, rtol=0.03)
 
 
+@pytest.mark.filterwarnings("ignore::dpci.FarRowsWarning")
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_noise_of_a_hessian_counts_once_under_pure_dp(k):
+    """Noise of the Hessian is in its inverse alone; with one or two parameters the error of the start counts as well."""
+    X, y = population(22, 2000)
+    record = record_of(dpci.fit(X[:, : 2 * k - 3 : 2], y, rows=1.0, budget=dpci.PureDP(0.7), seed=1))
+    newton = dataclasses.replace(record.newton, starts=record.newton.params[None])
+    curved, vectors = np.linalg.eigh(record.hessian)
+    assert curved[0] > newton.edge
+    noise = np.sqrt(k + 1.0) * next(step.hessian_scale for step in record.steps if step.step == "moments")
+    start = 1.2 / curved / 2000 + (k + 1.0) * (record.noise_scale / curved / 2000) ** 2
+    expected = 1.2 / curved / 2000 + (k < 3) * 0.5 * (noise / curved) ** 2 * (start + start.sum())
+    law = last_step(dataclasses.replace(record, gradient_cov=1.2 * record.hessian), newton).law()
+    back = np.linalg.inv(newton.map @ vectors)
+    np.testing.assert_allclose(np.diag(back @ law.sampling @ back.T), expected, rtol=1e-3)
+
+
 def test_half_of_the_directions_hidden_are_too_many():
     refused = 0
     for seed in range(1, 9):

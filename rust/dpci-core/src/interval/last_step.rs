@@ -28,6 +28,8 @@ const EXPECTED_DEVIATION: f64 = 0.35;
 const MOST_HIDDEN: f64 = 1.0;
 /// Least variance of a contrast, as a share of that where the covariance is the Hessian.
 const LEAST_SHARE: f64 = 0.6;
+/// Parameters from which on the inverse of a Hessian with noise is great enough on average to make up for its spread.
+const ENOUGH: usize = 3;
 /// Part of the square of the last step that a further one may change.
 const NEXT_STEP: f64 = 0.5;
 /// Greatest share of the variance of a contrast that may lie in directions of which noise hides the Hessian: in these a step goes only a
@@ -417,14 +419,17 @@ impl LastStep {
         (0..self.dim).map(of).collect()
     }
 
-    /// The square of how far the start is from the target.
+    /// The square of how far the start is from the target, as far as the noise of the Hessian makes an error of it.
+    ///
+    /// What sampling and noise put into a perturbed minimiser is divided by the released Hessian in place of the true one. On average noise makes
+    /// that inverse too great, by as much as its spread needs where there are three parameters or more (docs/proofs/newton_pure.md).
     fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
         let products = self
             .step
             .iter()
             .flat_map(|a| self.step.iter().map(move |b| a * b));
         let mut start: Vec<f64> = products.collect();
-        if self.is_perturbed() {
+        if self.is_perturbed() && self.dim < ENOUGH {
             for (entry, error) in start.iter_mut().zip(sampling) {
                 *entry += error;
             }
