@@ -20,9 +20,9 @@ use crate::spec::{
 pub(super) const ROUNDS: usize = 2;
 /// Shares of the budget, after the seals': of the radii, each shape, the mean slope at 0 and both matrices. The coefficients have the rest.
 pub(super) const RADII: [f64; ROUNDS + 1] = [0.01, 0.01, 0.03];
-pub(super) const SHAPE: f64 = 0.05;
+pub(super) const SHAPE: f64 = 0.03;
 const NULL_SLOPE: f64 = 0.01;
-pub(super) const MOMENTS: f64 = 0.25;
+pub(super) const MOMENTS: f64 = 0.22;
 
 /// Seals but for that of the mean slope at 0.
 const SEALS: u32 = 8;
@@ -45,7 +45,7 @@ const SEEN_SHARE: f64 = 2.0;
 
 /// Weight of the Hessian in the joint release, over `L²/t`: intervals need it more than the covariance, which is near it where the model
 /// holds.
-const HESSIAN_WEIGHT: f64 = 6.0;
+const HESSIAN_WEIGHT: f64 = 12.0;
 
 impl NewtonSpec {
     /// Whether the mean slope at 0 is released, which tells the best constant predictor.
