@@ -137,26 +137,6 @@ def test_params_equal_the_peer(name, share):
     assert (share > 1.0) or norm >= radius * (1.0 - 1e-14)
 
 
-@by_loss
-def test_params_equal_slsqp(name):
-    """A general solver with the constraint as a function, to the digits that it has."""
-    X, y = data = rows(name, 3)
-    radius = 0.5 * np.linalg.norm(ridge_minimum(name, data, 0.0, np.zeros(5)))
-    value = lambda p: plain_loss(name, X @ p, y)[0].mean() + 0.5 * STRENGTH * p @ p  # noqa: E731
-    ball = {"type": "ineq", "fun": lambda p: radius**2 - p @ p, "jac": lambda p: -2.0 * p}
-    peer = optimize.minimize(value, np.zeros(5), constraints=[ball], method="SLSQP", options={"ftol": 1e-15})
-    assert value(minimize(name, data, radius).params) <= value(peer.x) + 1e-10
-    np.testing.assert_allclose(minimize(name, data, radius).params, peer.x, rtol=0, atol=1e-4)
-
-
-@by_loss
-@pytest.mark.parametrize("start", [np.zeros(5), np.full(5, 1e-3), np.full(5, 1e6)], ids=["zero", "near", "far"])
-def test_every_start_leads_to_the_same_point(name, start):
-    data = rows(name, 4)
-    found = minimize(name, data, 0.2, start=start)
-    np.testing.assert_allclose(found.params, minimize(name, data, 0.2).params, rtol=0, atol=2e-9)
-
-
 @pytest.mark.parametrize("intercept", [None, 0.7])
 @pytest.mark.parametrize("radius", [None, 0.3, 100.0])
 @pytest.mark.parametrize("d", [1, 14, 60, 401])
@@ -247,20 +227,6 @@ def test_certificates_bound_the_distance_on_ill_conditioned_problems():
         assert distance <= found.certificate
         closest = min(closest, found.certificate / max(distance, 1e-300))
     assert closest < 1e6
-
-
-@by_loss
-@pytest.mark.parametrize("share", [0.01, 0.5, 1.5])
-def test_certificates_of_early_points(name, share):
-    data = rows(name, 9)
-    radius = share * np.linalg.norm(ridge_minimum(name, data, 0.0, np.zeros(5)))
-    exact = minimize(name, data, radius, tolerance=1e-11).params
-    reached = []
-    for tolerance in (10.0, 1.0, 0.1, 1e-2, 1e-4):
-        found = minimize(name, data, radius, tolerance=tolerance)
-        assert np.linalg.norm(found.params - exact) - 1e-11 <= found.certificate <= tolerance
-        reached.append(found.n_iterations)
-    assert reached[-1] > 0
 
 
 LEAST = float(np.nextafter(0.0, 1.0))
