@@ -1,8 +1,8 @@
-"""The non-private minimiser against scikit-learn, statsmodels, SciPy and NumPy, and what cannot be certified."""
+"""The non-private minimiser against scikit-learn, statsmodels and NumPy, and what cannot be certified."""
 
 import numpy as np
 import pytest
-from scipy import optimize, special
+from scipy import special
 from sklearn.linear_model import LogisticRegression
 from statsmodels.discrete.discrete_model import Logit
 
@@ -62,24 +62,6 @@ def plain_loss(loss, z):
             return value, slope, np.where(middle, 1.0 / (2.0 * h), 0.0)
 
 
-def plain_objective(loss, rows, l2_strength, linear_term=0.0):
-    X, y = rows
-
-    def value_and_gradient(params):
-        value, slope, _ = plain_loss(loss, y * (X @ params))
-        ridge = 0.5 * l2_strength * params @ params + np.sum(linear_term * params)
-        return value.mean() + ridge, X.T @ (slope * y) / len(y) + l2_strength * params + linear_term
-
-    return value_and_gradient
-
-
-def scipy_minimum(loss, rows, l2_strength, linear_term=0.0):
-    """SciPy's BFGS, then its root finder on the gradient for the last digits."""
-    objective = plain_objective(loss, rows, l2_strength, linear_term)
-    rough = optimize.minimize(objective, np.zeros(rows[0].shape[1]), jac=True, method="BFGS").x
-    return optimize.root(lambda params: objective(params)[1], rough, tol=1e-14).x
-
-
 def with_ones(X):
     return np.column_stack([X, np.ones(len(X))])
 
@@ -111,22 +93,6 @@ def test_score_and_hessian_equal_statsmodels(adult):
         np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-14)
         expected = -peer.hessian(params) / len(X) + STRENGTH * np.eye(X.shape[1])
         np.testing.assert_allclose(hessian, expected, rtol=1e-12, atol=1e-14)
-
-
-@by_loss
-@pytest.mark.parametrize("l2_strength", [0.1, 1e-3])
-def test_params_equal_scipy(small, loss, l2_strength):
-    found = minimize(small, loss=loss, l2_strength=l2_strength)
-    np.testing.assert_allclose(found.params, scipy_minimum(loss, small, l2_strength), rtol=0, atol=1e-8)
-
-
-@by_loss
-def test_linear_term(small, loss):
-    linear_term = np.array([0.05, -0.3, 0.0, 0.1])
-    found = minimize(small, loss=loss, linear_term=linear_term)
-    np.testing.assert_allclose(found.params, scipy_minimum(loss, small, STRENGTH, linear_term), rtol=0, atol=1e-8)
-    gradient = lowlevel.erm_value_and_gradient(*small, found.params, loss=loss, l2_strength=STRENGTH)[1]
-    np.testing.assert_allclose(gradient, -linear_term, rtol=0, atol=1e-12)
 
 
 # Against itself and NumPy.
