@@ -1,9 +1,10 @@
-"""Budgets and their arithmetic against 50-digit values, brute force and dp-accounting; every bound on the safe side."""
+"""Budgets and their arithmetic against formulas, brute force and dp-accounting; every bound on the safe side."""
 
 import copy
 import math
 import pickle
 from dataclasses import FrozenInstanceError
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath as mp
@@ -42,23 +43,6 @@ def exact_gaussian_delta(epsilon, mu):
         return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 50.0])
-def test_gaussian_delta_at_50_digits(epsilon):
-    mus = [mu for mu in np.geomspace(1e-3, 20.0, 40) if exact_gaussian_delta(epsilon, mu) > 1e-30]
-    assert len(mus) >= 7
-    for mu in mus:
-        exact = exact_gaussian_delta(epsilon, mu)
-        assert abs(_core.gaussian_delta(epsilon, mu) / exact - 1) < 1e-12
-
-
-@pytest.mark.parametrize("delta", [*DELTAS, 1e-30])
-@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0, 8.0])
-def test_gaussian_mu_at_50_digits(epsilon, delta):
-    mu = _core.gaussian_mu(epsilon, delta)
-    assert exact_gaussian_delta(epsilon, mu) <= delta
-    assert exact_gaussian_delta(epsilon, mu * (1 + 1e-11)) > delta
-
-
 @pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_gaussian_delta_of_dp_accounting(epsilon, mu):
@@ -80,26 +64,6 @@ def test_composed_gaussians_of_dp_accounting():
         ours = _core.gaussian_delta(epsilon, math.hypot(*ratios))
         assert ours <= theirs
         assert ours == pytest.approx(theirs, rel=1e-4)
-
-
-@check
-@given(epsilon=st.floats(0.0, 30.0), more=st.floats(0.0, 5.0), mu=positive(1e-4, 30.0), factor=st.floats(1.0, 3.0))
-def test_gaussian_delta_is_monotone(epsilon, more, mu, factor):
-    delta = _core.gaussian_delta(epsilon, mu)
-    slack = 1 + 2e-12
-    assert 0 <= delta <= 1
-    assert _core.gaussian_delta(epsilon + more, mu) <= delta * slack
-    assert _core.gaussian_delta(epsilon, mu * factor) * slack >= delta
-
-
-@check
-@given(epsilon=positive(1e-3, 20.0), delta=positive(1e-20, 0.9), factor=st.floats(1.0, 3.0))
-def test_gaussian_mu_is_monotone_and_inverts(epsilon, delta, factor):
-    mu = _core.gaussian_mu(epsilon, delta)
-    assert _core.gaussian_delta(epsilon, mu) <= delta
-    assert _core.gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-10)
-    assert _core.gaussian_mu(epsilon * factor, delta) >= mu
-    assert _core.gaussian_mu(epsilon, min(delta * factor, 0.99)) >= mu
 
 
 # Pure DP to zCDP.
@@ -141,57 +105,7 @@ def test_tight_rho_bounds_any_pair_of_laws(epsilon, weights, ratios, order):
     assert divergence <= order * _core.pure_to_zcdp(epsilon, "tight") + 1e-12
 
 
-@check
-@given(epsilon=positive(1e-4, 50.0), factor=st.floats(1.0, 3.0), calibration=st.sampled_from(CALIBRATIONS))
-def test_pure_and_zcdp_invert_on_the_safe_side(epsilon, factor, calibration):
-    rho = _core.pure_to_zcdp(epsilon, calibration)
-    within = _core.zcdp_to_pure(rho, calibration)
-    assert within == pytest.approx(epsilon, rel=1e-13)
-    assert _core.pure_to_zcdp(within, calibration) <= rho
-    assert _core.pure_to_zcdp(epsilon * factor, calibration) >= rho
-    assert _core.zcdp_to_pure(rho * factor, calibration) >= within
-
-
 # zCDP to approximate DP.
-
-
-def log_delta_of_order(rho, epsilon, order):
-    return (order - 1) * (order * rho - epsilon) + order * mp.log1p(-1 / order) - mp.log(order - 1)
-
-
-def exact_delta(rho, epsilon):
-    """Least value over a grid of orders, polished by golden section, at 50 digits."""
-    with mp.workdps(50):
-        rho, epsilon = mp.mpf(rho), mp.mpf(epsilon)
-        grid = [mp.mpf(10) ** (mp.mpf(k) / 8) for k in range(-64, 65)]
-        best = min(range(1, len(grid) - 1), key=lambda i: log_delta_of_order(rho, epsilon, 1 + grid[i]))
-        low, high = grid[best - 1], grid[best + 1]
-        golden = (mp.sqrt(5) - 1) / 2
-        for _ in range(100):
-            a, b = high - golden * (high - low), low + golden * (high - low)
-            if log_delta_of_order(rho, epsilon, 1 + a) < log_delta_of_order(rho, epsilon, 1 + b):
-                high = b
-            else:
-                low = a
-        return mp.exp(log_delta_of_order(rho, epsilon, 1 + low))
-
-
-@pytest.mark.parametrize(
-    ("rho", "epsilon"), [(1e-4, 0.05), (0.01, 0.5), (0.05, 1.0), (0.5, 0.0), (0.5, 5.0), (1.0, 8.0), (10.0, 40.0)]
-)
-def test_delta_of_zcdp_is_the_best_order(rho, epsilon):
-    exact = exact_delta(rho, epsilon)
-    delta = _core.zcdp_to_approx_delta(rho, epsilon)
-    assert exact <= delta <= exact * (1 + mp.mpf("1e-10"))
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("rho", [1e-3, 0.1, 1.0, 8.0])
-def test_epsilon_of_zcdp_is_the_best_order(rho, delta):
-    epsilon = _core.zcdp_to_approx_epsilon(rho, delta, "tight")
-    if epsilon > 0:
-        assert exact_delta(rho, epsilon * (1 - 1e-9)) > delta
-    assert exact_delta(rho, epsilon) <= delta
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -225,27 +139,6 @@ def test_zcdp_conversion_of_dp_accounting(rho):
 @given(mu=positive(1e-3, 5.0), epsilon=st.floats(0.0, 20.0))
 def test_zcdp_never_promises_less_than_a_gaussian_has(mu, epsilon):
     assert _core.gaussian_delta(epsilon, mu) <= _core.zcdp_to_approx_delta(mu**2 / 2, epsilon) * (1 + 1e-12)
-
-
-@check
-@given(
-    rho=positive(1e-5, 20.0),
-    delta=positive(1e-15, 0.5),
-    factor=st.floats(1.0, 3.0),
-    calibration=st.sampled_from(CALIBRATIONS),
-)
-def test_zcdp_and_approx_invert_on_the_safe_side(rho, delta, factor, calibration):
-    epsilon = _core.zcdp_to_approx_epsilon(rho, delta, calibration)
-    assert _core.zcdp_to_approx_epsilon(rho * factor, delta, calibration) >= epsilon
-    assert _core.zcdp_to_approx_epsilon(rho, min(delta * factor, 0.9), calibration) <= epsilon
-    if epsilon > 1e-6:
-        within = _core.approx_to_zcdp(epsilon, delta, calibration)
-        assert within == pytest.approx(rho, rel=1e-6)
-        assert _core.zcdp_to_approx_epsilon(within, delta, calibration) <= epsilon * (1 + 1e-14)
-        assert _core.approx_to_zcdp(epsilon * factor, delta, calibration) >= within
-    if calibration == "tight":
-        assert _core.zcdp_to_approx_delta(rho, epsilon) <= delta * (1 + 1e-12)
-        assert _core.zcdp_to_approx_delta(rho, epsilon + factor) <= _core.zcdp_to_approx_delta(rho, epsilon)
 
 
 # How a fit spends its budget.
@@ -335,7 +228,9 @@ def test_numbers_of_any_kind_become_floats():
     assert hash(dpci.ZCDP(1)) == hash(dpci.ZCDP(1.0))
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, -math.inf, math.nan, True, "1", None, 1j, [1.0], 10**400])
+@pytest.mark.parametrize(
+    "bad", [0.0, -1.0, math.inf, -math.inf, math.nan, True, "1", None, 1j, [1.0], 10**400, Decimal(1)]
+)
 @pytest.mark.parametrize("make", [dpci.PureDP, dpci.ZCDP, lambda e: dpci.ApproxDP(e, 1e-6)])
 def test_bad_losses_are_refused(make, bad):
     with pytest.raises(dpci.InvalidInput, match=r"(epsilon|rho) must be .*, got (epsilon|rho)="):

@@ -117,16 +117,9 @@ def test_params_are_multiples_of_the_lattice(budget, mechanism):
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.5)], ids=lambda b: b.notion)
 def test_counts_of_a_histogram_are_multiples_of_the_lattice(budget):
     spec = specified(
-        _core.HistogramSpec,
-        axes=[([j], np.linspace(-0.5, 0.5, 5).tolist()) for j in range(3)],
-        n_columns=3,
-        targets=[-1.0, 1.0],
-        loss=_core.Loss("squared", 1.0),
-        l2_strength=0.1,
-        intercept=None,
-        budget=core_budget(budget),
-        neighbors="replace_one",
-    )
+        _core.HistogramSpec, axes=[([j], np.linspace(-0.5, 0.5, 5).tolist()) for j in range(3)], n_columns=3,
+        targets=[-1.0, 1.0], loss=_core.Loss("squared", 1.0), l2_strength=0.1, budget=core_budget(budget),
+    )  # fmt: skip
     found = _core.release(spec, _core.Records(X, 2.0 * Y - 1.0), on_violation="clip", n_threads=1, seed=3)
     (sealed,) = found["seals"]
     assert on_lattice(found["counts"], sealed.lattice)

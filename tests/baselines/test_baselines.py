@@ -257,15 +257,7 @@ def test_refused(keywords, message):
 @pytest.mark.parametrize("change", [{"n_samples": N - 1}, {"n_columns": D + 1}])
 def test_rows_of_another_specification_are_refused(change):
     choices = {"n_samples": N, "n_columns": D, "intercept": 1.0, "row_norm": 1.0, "l2_strength": 0.0, **change}
-    spec = specified(
-        _core.FunctionalSpec,
-        polynomial="squared",
-        target_bound=1.0,
-        calibration="tight",
-        neighbors="replace_one",
-        budget=_core.Budget.pure(1.0),
-        **choices,
-    )
+    spec = specified(_core.FunctionalSpec, polynomial="squared", budget=_core.Budget.pure(1.0), **choices)
     with pytest.raises(InvalidInput, match="must have length"):
         _core.release(spec, _core.Records(X, Y), on_violation="error", n_threads=1, seed=1)
 

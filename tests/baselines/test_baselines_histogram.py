@@ -77,16 +77,10 @@ def projected(x=X, y=Y, target_levels=None):
 def release(notion="pure", neighbors="replace_one", seed=2, x=X):
     budgets = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(1.0, 1e-6)}
     spec = specified(
-        _core.HistogramSpec,
-        axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in AXES],
-        n_columns=4,
-        targets=centers(5, 1.0).tolist(),
-        loss=_core.Loss("squared", 1.0),
-        l2_strength=0.01,
-        intercept=None,
-        budget=core_budget(budgets[notion]),
-        neighbors=neighbors,
-    )
+        _core.HistogramSpec, axes=[(list(axis.columns), axis.levels.ravel().tolist()) for axis in AXES], n_columns=4,
+        targets=centers(5, 1.0).tolist(), loss=_core.Loss("squared", 1.0), l2_strength=0.01,
+        budget=core_budget(budgets[notion]), neighbors=neighbors,
+    )  # fmt: skip
     assert spec.n_cells == 5 * LEVELS
     return _core.release(spec, _core.Records(x, Y), on_violation="clip", n_threads=1, seed=seed)
 

@@ -103,19 +103,9 @@ def wholes(draw, count, d, kind):
 
 def functional_spec(d, loss, counts, budget):
     return specified(
-        _core.FunctionalSpec,
-        n_samples=4,
-        n_columns=d,
-        intercept=None,
-        row_norm=1.0,
-        polynomial=loss,
-        target_bound=1.0,
-        l2_strength=0.0,
-        budget=dpci.budgets.core_budget(budget),
-        calibration="tight",
-        neighbors="replace_one",
-        **counts,
-    )
+        _core.FunctionalSpec, n_samples=4, n_columns=d, polynomial=loss, l2_strength=0.0,
+        budget=dpci.budgets.core_budget(budget), **counts,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", WEIGHTS)
@@ -155,19 +145,10 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
     budget = dpci.budgets.core_budget(dpci.PureDP(1e9))
     loss = dpci.losses.Squared().to_core()
     spec = specified(
-        _core.HistogramSpec,
-        axes=[([0], [0.0, 1.0, 2.0])],
-        n_columns=1,
-        targets=[-0.5, 0.5],
-        loss=loss,
-        l2_strength=1.0,
-        intercept=None,
-        budget=budget,
-        neighbors="replace_one",
-        persons=kind != "weights",
-        max_rows=3 if kind == "max_rows" else None,
-        **({"weight_bound": 2.0, "weight_total": 2.0} if kind in {"weights", "both"} else {}),
-    )
+        _core.HistogramSpec, axes=[([0], [0.0, 1.0, 2.0])], n_columns=1, targets=[-0.5, 0.5], loss=loss, budget=budget,
+        persons=kind != "weights", max_rows=3 if kind == "max_rows" else None,
+        **{"weight_bound": 2.0, "weight_total": 2.0} if kind in {"weights", "both"} else {},
+    )  # fmt: skip
     greatest = 0.0
     for trial in range(200):
         n_rows = 1 if kind == "weights" else int(draw.integers(1, 9))
@@ -198,10 +179,9 @@ def test_no_record_moves_counts_further_than_is_paid_for_and_one_does(kind):
 
 def test_rows_and_choices_of_another_unit_are_refused():
     keywords = {"loss": dpci.losses.Squared().to_core(), "budget": dpci.budgets.core_budget(dpci.PureDP(1.0))}
-    spec = specified(_core.HistogramSpec,
-        axes=[([0], [0.0, 1.0])], n_columns=1, targets=[0.0], l2_strength=1.0, intercept=None, neighbors="replace_one",
-        persons=True, **keywords
-    )  # fmt: skip
+    spec = specified(
+        _core.HistogramSpec, axes=[([0], [0.0, 1.0])], n_columns=1, targets=[0.0], persons=True, **keywords
+    )
     x, y = np.ones((4, 1)), np.zeros(4)
     with pytest.raises(dpci.InvalidInput, match="unit of privacy of the mechanism, a person, got a row"):
         _core.release(spec, _core.Records(x, y), on_violation="clip", n_threads=1, seed=1)

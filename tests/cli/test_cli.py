@@ -18,6 +18,7 @@ from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
 from dpci.sources.files import write_csv
 from support.commands import ran
+from support.people import DOSE, SCHEMA
 from support.tables import read_table
 
 PNG = b"\x89PNG"
@@ -98,25 +99,8 @@ def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = {"age": rng.integers(18, 90, 500), "ward": rng.choice(["A", "B"], 500), "sick": rng.choice([0, 1], 500)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    (tmp_path / "s.toml").write_text(
-        """
-        [target]
-        column = "ill"
-        negative = 0
-        positive = 1
-        [[columns]]
-        kind = "numeric"
-        name = "age"
-        lower = 18
-        upper = 90
-        [[columns]]
-        kind = "categorical"
-        name = "ward"
-        categories = ["A", "B"]
-        reference = "A"
-        """,
-        encoding="utf-8",
-    )
+    schema = SCHEMA.replace('"no"', "0").replace('["yes", "probably"]', "1").replace('unknown = "zeros"', "")
+    (tmp_path / "s.toml").write_text(schema, encoding="utf-8")
     arguments = ["fit", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "s.toml"), "--target", "sick"]
     assert main([*arguments, "--epsilon", "3", "--l2-strength", "0.1", "--output", str(tmp_path / "r.json")]) == 0
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -128,20 +112,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     age = rng.integers(18, 90, 3000)
     lines = ["age,dose", *(f"{a},{min(max(90 - a + rng.normal(), 0), 100):.3f}" for a in age)]
     (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
-    (tmp_path / "s.toml").write_text(
-        """
-        [target]
-        column = "dose"
-        lower = 0
-        upper = 100
-        [[columns]]
-        kind = "numeric"
-        name = "age"
-        lower = 18
-        upper = 90
-        """,
-        encoding="utf-8",
-    )
+    (tmp_path / "s.toml").write_text(DOSE, encoding="utf-8")
     arguments = ["fit", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "2"]
     arguments += ["--l2-strength", "0.05", "--loss", "squared"]
     plot = tmp_path / "p.png"

@@ -20,7 +20,7 @@ from dpci.cli.main import _CODES, BROKEN_PIPE, DEFECT, INTERRUPTED, REFUSED, mai
 from dpci.datasets.loaders import schema_names
 from support import words
 from support.commands import ran
-from support.people import GAPS, make_people
+from support.people import AGES, GAPS, make_people
 from support.reproduced import use_the_sample
 
 
@@ -39,17 +39,6 @@ EXAMPLES = [
 ]
 
 
-AGES = """\
-[target]
-column = "age"
-lower = 18
-upper = 90
-[[columns]]
-kind = "categorical"
-name = "ward"
-categories = ["A", "B"]
-reference = "A"
-"""
 UNBOUNDED_AGES = AGES.replace("lower = 18\nupper = 90", 'kind = "unbounded"')
 
 

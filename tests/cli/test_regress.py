@@ -11,23 +11,18 @@ from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.regression import LinearFit, MomentMatrix
 from support.commands import ran
+from support.people import DOSE
 
-SCHEMA = """
-[target]
-column = "dose"
-lower = 0
-upper = 100
-[[columns]]
-kind = "numeric"
-name = "age"
-lower = 18
-upper = 90
+SCHEMA = (
+    DOSE
+    + """
 [[columns]]
 kind = "numeric"
 name = "weight"
 lower = 40
 upper = 120
 """
+)
 
 
 @pytest.fixture

@@ -44,11 +44,10 @@ by_relation = pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 
 
 def make_spec(loss, relation, *, radius, l2_strength, epsilon, delta=0.0, variant="standard"):
-    return specified(_core.Spec,
-        n_samples=N, n_columns=1, intercept=None, row_norm=1.0, loss=loss, l2_strength=l2_strength, radius=radius,
+    return specified(
+        _core.Spec, n_samples=N, n_columns=1, loss=loss, l2_strength=l2_strength, radius=radius,
         budget=_core.Budget.approx(epsilon, delta) if delta else _core.Budget.pure(epsilon), mechanism="objective",
-        noise=None, variant=variant, project=False, split=None, moments="none", projection="floor", calibration="tight",
-        neighbors=relation,
+        variant=variant, projection="floor", neighbors=relation,
     )  # fmt: skip
 
 

@@ -26,25 +26,9 @@ ALL_LOSSES = LOSSES | {
 def sensitivity(name, n, dim, l2_strength, radius):
     """Sensitivity to which a fit calibrates its noise."""
     spec = specified(
-        _core.Spec,
-        n_samples=n,
-        n_columns=dim,
-        intercept=None,
-        row_norm=ROW_NORM,
-        loss=ALL_LOSSES[name],
-        l2_strength=l2_strength,
-        radius=radius,
-        budget=_core.Budget.pure(1.0),
-        mechanism="output",
-        noise=None,
-        variant="standard",
-        project=False,
-        split=None,
-        moments="none",
-        projection="auto",
-        calibration="tight",
-        neighbors="replace_one",
-    )
+        _core.Spec, n_samples=n, n_columns=dim, row_norm=ROW_NORM, loss=ALL_LOSSES[name], l2_strength=l2_strength,
+        radius=radius, budget=_core.Budget.pure(1.0),
+    )  # fmt: skip
     return spec.plan()["steps"][0].sensitivity
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import dpci
-from dpci import _core, losses, lowlevel
+from dpci import losses, lowlevel
 from dpci.errors import InvalidInput
 from dpci.losses import check_loss
 from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
@@ -61,24 +61,6 @@ def test_probit_far_below():
             assert abs(mpmath.mpf(curvature) - l2) <= (256.0 + 64.0 * u**2) * UNIT
             expected = -mpmath.log1p(-mpmath.ncdf(-u)) if u > 0 else -mpmath.log(mpmath.ncdf(u))
             assert abs(mpmath.mpf(value) - expected) <= 1e-13 * expected + 1e-300
-
-
-@by_family
-def test_the_diameter_is_reached(loss, radius):
-    """Pairs of rows at all angles to params of greatest length, shorter rows among them."""
-    core = loss.to_core()
-    claimed = _core.Testing.gradient_diameter(core, 1.0, radius)
-    angles = np.linspace(0.0, 2.0 * np.pi, 241)[:-1]
-    gradients = []
-    for length, y in itertools.product([1.0, 0.7, 0.3], [targets(loss)[0], targets(loss)[-1]]):
-        margins = length * radius * np.cos(angles)
-        slopes = core.evaluate(margins, np.full(len(angles), y))[1]
-        gradients.append(length * slopes[:, None] * np.column_stack([np.cos(angles), np.sin(angles)]))
-    points = np.vstack(gradients)
-    farthest = max(np.linalg.norm(points - point, axis=1).max() for point in points)
-    assert farthest <= claimed
-    assert farthest >= 0.99 * claimed
-    assert claimed <= 2.0 * core.sup_slope(radius) * (1.0 + 1e-12)
 
 
 def sensitivity(loss, radius, strength, n):

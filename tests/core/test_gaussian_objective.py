@@ -212,16 +212,6 @@ def test_the_search_refutes_wrong_accountings(noise):
     assert greatest("add_remove") < budget.delta or meant_for == "replace_one"
 
 
-def test_noise_at_the_usual_budget():
-    whole = {"budget": seal.with_seal(BUDGET)}
-    assert 8.44 < plan("logistic", "replace_one", **whole).steps[0].scale <= 8.53
-    assert 4.22 < plan("logistic", "add_remove", **whole).steps[0].scale <= 4.27
-    published = plan("logistic", "add_remove", calibration="paper", **whole).steps[0].scale
-    assert published == pytest.approx(10.96, abs=0.005)
-    with pytest.raises(dpci.InvalidInput, match="Kifer"):
-        plan("logistic", "replace_one", calibration="paper")
-
-
 @pytest.mark.parametrize("moments", ["none", "joint", "separate"])
 @pytest.mark.parametrize("name", ["logistic", "signed"])
 @by_relation

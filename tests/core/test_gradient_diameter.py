@@ -30,11 +30,10 @@ by_radius = pytest.mark.parametrize("radius", [0.2, 1.0, 3.0, 8.0])
 
 
 def make_spec(name, radius, *, n=N, mechanism="objective", budget=None, l2_strength=10.0, intercept=None, dim=3):
-    return specified(_core.Spec,
-        n_samples=n, n_columns=dim, intercept=intercept, row_norm=ROW_NORM, loss=LOSSES[name].to_core(),
+    return specified(
+        _core.Spec, n_samples=n, n_columns=dim, intercept=intercept, row_norm=ROW_NORM, loss=LOSSES[name].to_core(),
         l2_strength=l2_strength, radius=radius, budget=budget or _core.Budget.pure(1.0), mechanism=mechanism,
-        noise=None, variant="standard", project=False, split=None, moments="none", projection="floor",
-        calibration="tight", neighbors="replace_one",
+        projection="floor",
     )  # fmt: skip
 
 
@@ -222,11 +221,10 @@ N_PAIRS = 50
 
 
 def shift(row_norm, radius, target_bound, *, neighbors="replace_one", calibration="tight", dim=2):
-    spec = specified(_core.Spec,
-        n_samples=N_PAIRS, n_columns=dim, intercept=None, row_norm=row_norm, loss=_core.Loss("squared", target_bound),
-        l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", noise=None,
-        variant="standard", project=False, split=None, moments="none", projection="floor", calibration=calibration,
-        neighbors=neighbors,
+    spec = specified(
+        _core.Spec, n_samples=N_PAIRS, n_columns=dim, row_norm=row_norm, loss=_core.Loss("squared", target_bound),
+        l2_strength=100.0, radius=radius, budget=_core.Budget.pure(1.0), mechanism="objective", projection="floor",
+        calibration=calibration, neighbors=neighbors,
     )  # fmt: skip
     return spec.plan()["steps"][0].sensitivity
 

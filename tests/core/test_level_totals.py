@@ -21,25 +21,9 @@ N, EPSILON = 50, 2.0
 
 
 def spec(neighbors="replace_one", **changed):
-    choices = {
-        "n_samples": N,
-        "n_columns": 6,
-        "intercept": SCALE,
-        "row_norm": core_rows(ROWS),
-        "loss": _core.Loss("logistic"),
-        "l2_strength": 1.0,
-        "radius": None,
-        "budget": _core.Budget.pure(EPSILON),
-        "mechanism": "objective",
-        "noise": None,
-        "variant": "standard",
-        "project": False,
-        "split": (0.5, 0.25, 0.25),
-        "moments": "levels",
-        "projection": "auto",
-        "calibration": "tight",
-        "neighbors": neighbors,
-    }
+    choices = {"mechanism": "objective", "split": (0.5, 0.25, 0.25), "moments": "levels", "neighbors": neighbors}
+    choices |= {"loss": _core.Loss("logistic"), "budget": _core.Budget.pure(EPSILON)}
+    choices |= {"n_samples": N, "n_columns": 6, "intercept": SCALE, "row_norm": core_rows(ROWS)}
     return specified(_core.Spec, **{**choices, **changed})
 
 

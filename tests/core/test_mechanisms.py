@@ -325,12 +325,3 @@ def test_moments_are_calibrated_by_the_formulas(budget, loss, moments, relation,
     scales = [steps[0].hessian_scale, steps[0].scale] if moments == "joint" else [step.scale for step in steps]
     expected = moment_scales(loss.to_core(), (budget, moments, relation), np.inf, split)
     np.testing.assert_allclose(scales, expected, rtol=1e-6)
-
-
-def test_curvature_out_of_reach_is_not_released(rows):
-    """Where no margin can reach the bent part of the Huber hinge, the Hessian is known and costs no noise."""
-    spec = make_spec(loss=HuberHinge(h=0.1), mechanism="output", budget=dpci.PureDP(1e4), l2_strength=2.0)
-    fit = _core.release(spec, _core.Records(*rows), on_violation="error", n_threads=1, seed=1)
-    assert np.linalg.norm(fit["params"]) < 0.9
-    np.testing.assert_array_equal(fit["hessian"], 2.0 * np.eye(DIM))
-    assert fit["steps"][1].hessian_scale is None

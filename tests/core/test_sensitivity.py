@@ -62,25 +62,9 @@ MOMENTS = {
 
 
 def make_spec(loss, relation, *, n=N, dim=DIM, l2_strength=0.5, notion="pure", **choices):
-    keywords = {
-        "n_samples": n,
-        "n_columns": dim,
-        "intercept": None,
-        "row_norm": ROW_NORM,
-        "loss": loss,
-        "l2_strength": l2_strength,
-        "radius": None,
-        "budget": {"pure": _core.Budget.pure(4.0), "zcdp": _core.Budget.zcdp(2.0)}[notion],
-        "mechanism": "output",
-        "noise": None,
-        "variant": "standard",
-        "project": False,
-        "split": None,
-        "moments": "joint",
-        "projection": "floor",
-        "calibration": "tight",
-        "neighbors": relation,
-    }
+    keywords = {"n_samples": n, "n_columns": dim, "row_norm": ROW_NORM, "loss": loss, "l2_strength": l2_strength}
+    keywords |= {"budget": {"pure": _core.Budget.pure(4.0), "zcdp": _core.Budget.zcdp(2.0)}[notion]}
+    keywords |= {"moments": "joint", "projection": "floor", "neighbors": relation}
     return specified(_core.Spec, **{**keywords, **choices})
 
 

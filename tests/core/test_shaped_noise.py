@@ -24,26 +24,9 @@ CHANGED = {"replace_one": 2.0, "add_remove": 1.0}
 by_relation = pytest.mark.parametrize("relation", CHANGED)
 
 
-def make_spec(rows, relation, *, budget=BUDGETS["pure"], loss="logistic", n_columns=5, intercept=None, **choices):
-    keywords = {
-        "n_samples": N,
-        "n_columns": n_columns,
-        "intercept": intercept,
-        "row_norm": rows,
-        "loss": LOSSES[loss],
-        "l2_strength": 1.0,
-        "radius": 2.0 if loss == "squared" else None,
-        "budget": budget,
-        "mechanism": "objective",
-        "noise": None,
-        "variant": "standard",
-        "project": False,
-        "split": None,
-        "moments": "none",
-        "projection": "floor",
-        "calibration": "tight",
-        "neighbors": relation,
-    }
+def make_spec(rows, relation, *, budget=BUDGETS["pure"], loss="logistic", **choices):
+    keywords = {"n_samples": N, "n_columns": 5, "row_norm": rows, "loss": LOSSES[loss], "budget": budget}
+    keywords |= {"radius": 2.0 if loss == "squared" else None, "mechanism": "objective", "neighbors": relation}
     return specified(_core.Spec, **keywords | choices)
 
 

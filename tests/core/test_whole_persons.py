@@ -85,29 +85,11 @@ class Case:
             "covariance, nuclear": N * pure["gradient_cov"],
         }
         self.spec = specified(
-            _core.Spec,
-            n_samples=N,
-            n_columns=DIM,
-            intercept=None,
-            row_norm=ROW_NORM,
-            loss=self.core,
-            l2_strength=3.0,
-            radius=self.radius,
-            budget=_core.Budget.pure(1000.0),
-            mechanism="objective",
-            noise=None,
-            variant="standard",
-            project=False,
-            split=None,
-            moments="joint",
-            projection="floor",
-            calibration="tight",
-            neighbors=neighbors,
-            persons=self.is_persons,
-            max_rows=self.max_rows,
-            weight_bound=BOUND,
-            weight_total=BOUND * N,
-        )
+            _core.Spec, n_samples=N, n_columns=DIM, row_norm=ROW_NORM, loss=self.core, l2_strength=3.0,
+            radius=self.radius, budget=_core.Budget.pure(1000.0), mechanism="objective", moments="joint",
+            projection="floor", neighbors=neighbors, persons=self.is_persons, max_rows=self.max_rows,
+            weight_bound=BOUND, weight_total=BOUND * N,
+        )  # fmt: skip
 
     def person(self, rng):
         """Rows on the sphere or inside, near each other or not, with weights from 0 to the bound."""

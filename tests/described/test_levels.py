@@ -97,12 +97,9 @@ def test_releases_have_the_law(rows, neighbors):
     persons = np.arange(len(codes))
     unit = {} if rows == 1 else {"persons": True, "max_rows": rows}
     spec = specified(
-        _core.LevelsSpec,
-        n_columns=1,
-        budget=_core.Budget.approx(budget.epsilon, budget.delta),
-        neighbors=neighbors,
+        _core.LevelsSpec, n_columns=1, budget=_core.Budget.approx(budget.epsilon, budget.delta), neighbors=neighbors,
         **unit,
-    )
+    )  # fmt: skip
     records = _core.Records(codes, np.zeros(len(codes)), persons=persons if unit else None)
     n_draws, found = 8_000, {}
     for seed in range(n_draws):

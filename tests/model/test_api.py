@@ -380,22 +380,6 @@ def test_plan_under_add_remove():
         dpci.plan(n_samples=N, n_features=D, **{**keywords, "neighbors": dpci.AddRemove(N + 1)})
 
 
-def test_budgets():
-    assert dpci.PureDP(1) == dpci.PureDP(1.0)
-    assert len({dpci.ZCDP(0.5), dpci.ZCDP(0.5), dpci.ApproxDP(1, 1e-6)}) == 2
-    assert dpci.PureDP(1.0).to_zcdp().rho == pytest.approx(np.tanh(0.5))
-    assert dpci.PureDP(1.0).to_zcdp("paper").rho == pytest.approx(0.5)
-    assert dpci.PureDP(1.0).to_approx(1e-6) == dpci.ApproxDP(1.0, 1e-6)
-    assert dpci.ZCDP(0.5).to_approx(1e-6, "paper").epsilon == pytest.approx(0.5 + 2 * np.sqrt(0.5 * np.log(1e6)))
-    assert dpci.ZCDP(0.5).to_approx(1e-6).epsilon < dpci.ZCDP(0.5).to_approx(1e-6, "paper").epsilon
-    approx = dpci.ApproxDP(1.0, 1e-6)
-    assert approx.zcdp_within().to_approx(1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
-    assert dpci.ZCDP(0.3).pure_within().to_zcdp().rho == pytest.approx(0.3)
-    assert pickle.loads(pickle.dumps(approx)) == approx
-    with pytest.raises(AttributeError):
-        approx.epsilon = 2.0
-
-
 def test_no_copy_of_contiguous_doubles(rows):
     X = np.ascontiguousarray(rows[0])
     assert np.shares_memory(dpci.data.arrays.as_matrix(X).values, X)

@@ -16,26 +16,9 @@ TRIALS = 1000
 
 def specification(n_classes, budget, neighbors, moments, mechanism="output", **unit):
     return specified(
-        _core.Spec,
-        n_samples=N,
-        n_columns=3,
-        intercept=None,
-        row_norm=ROW_NORM,
-        loss=_core.Loss.multinomial(n_classes),
-        l2_strength=0.1,
-        radius=None,
-        budget=core_budget(budget),
-        mechanism=mechanism,
-        noise=None,
-        variant="standard",
-        project=False,
-        split=None,
-        moments=moments,
-        projection="auto",
-        calibration="tight",
-        neighbors=neighbors,
-        **unit,
-    )
+        _core.Spec, n_samples=N, n_columns=3, row_norm=ROW_NORM, loss=_core.Loss.multinomial(n_classes),
+        l2_strength=0.1, budget=core_budget(budget), mechanism=mechanism, moments=moments, neighbors=neighbors, **unit,
+    )  # fmt: skip
 
 
 def records(rng, params, rows=None, labels=None):
@@ -218,11 +201,9 @@ def sums(params, rows, n_classes):
 def test_the_densities_of_neighbouring_data_sets_differ_by_the_claim(n_classes, neighbors):
     """Short rows of class 1 hold its parameters far out, where a record of class 2 is surely taken for class 1."""
     n, strength, dim = 10**6, 1e-4, 2 * (n_classes - 1)
-    spec = specified(_core.Spec,
-        n_samples=n, n_columns=2, intercept=None, row_norm=1.0, loss=_core.Loss.multinomial(n_classes),
-        l2_strength=strength, radius=None, budget=core_budget(PureDP(2.0)), mechanism="objective", noise=None,
-        variant="standard", project=False, split=None, moments="none", projection="auto", calibration="tight",
-        neighbors=neighbors,
+    spec = specified(
+        _core.Spec, n_samples=n, n_columns=2, loss=_core.Loss.multinomial(n_classes), l2_strength=strength,
+        budget=core_budget(PureDP(2.0)), mechanism="objective", neighbors=neighbors,
     )  # fmt: skip
     held = [(np.array([2.0 * np.sqrt(strength), 0.0]), 1, n - 1.0)]
     first, other = ([*held, (np.array([0.05, sign * np.sqrt(1.0 - 0.05**2)]), 2, 1.0)] for sign in (1.0, -1.0))

@@ -119,19 +119,10 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
     dim = len(noisy)
     claim = {"failure_probability": 0.1, "simultaneous": False, "bound": "interpolated", **keywords}
     bounds = specified(
-        _core.RecordBounds,
-        loss=_core.Loss("logistic"),
-        params=np.zeros(dim),
-        n_samples=1,
-        l2_strength=ridge,
-        std_dev=1e14,
-        delta=1e-6,
-        row_norm=1.0,
-        intercept=None,
-        on_violation="error",
-        derivatives=(np.zeros(dim), 1.0, np.ascontiguousarray(noisy), np.sqrt(2.0) * std_dev),
+        _core.RecordBounds, loss=_core.Loss("logistic"), params=np.zeros(dim), n_samples=1, l2_strength=ridge,
+        std_dev=1e14, delta=1e-6, derivatives=(np.zeros(dim), 1.0, np.ascontiguousarray(noisy), np.sqrt(2.0) * std_dev),
         **claim,
-    )
+    )  # fmt: skip
     eps1 = bounds.evaluate(_core.Records(np.ascontiguousarray(X), np.ones(len(X))), n_threads=1)[0]
     return -4.0 * np.expm1(-eps1), bounds.hessian_radius
 

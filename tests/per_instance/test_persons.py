@@ -164,22 +164,11 @@ def core_bounds(made, **unit):
     """The compiled bounds of a report of rows, as those of another unit."""
     record = made.result
     return specified(
-        _core.RecordBounds,
-        loss=_core.Loss("logistic"),
-        params=record.params,
-        n_samples=record.n_samples,
-        l2_strength=record.l2_strength,
-        std_dev=record.privacy["steps"][0]["scale"],
-        delta=record.budget.delta,
-        row_norm=1.0,
-        intercept=None,
-        on_violation="error",
+        _core.RecordBounds, loss=_core.Loss("logistic"), params=record.params, n_samples=record.n_samples,
+        l2_strength=record.l2_strength, std_dev=record.privacy["steps"][0]["scale"], delta=record.budget.delta,
         derivatives=(made.gradient, made.gradient_std_dev, made.hessian, np.sqrt(2) * made.hessian_std_dev),
-        failure_probability=made.failure_probability,
-        simultaneous=made.simultaneous,
-        bound=made.bound,
-        **unit,
-    )
+        failure_probability=made.failure_probability, simultaneous=made.simultaneous, bound=made.bound, **unit,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("bound", ["interpolated", "paper"])

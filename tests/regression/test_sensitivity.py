@@ -14,9 +14,10 @@ N = 50
 
 def spec(d, *, notion="zcdp", neighbors="replace_one", row_norm=2.0, bound=3.0):
     budget = {"zcdp": _core.Budget.zcdp(0.5), "pure": _core.Budget.pure(1.0)}[notion]
-    return specified(_core.MomentMatrixSpec,
-        n_samples=N, n_columns=d, row_norm=row_norm, target_bound=bound, budget=budget, neighbors=neighbors,
-        residuals=[([*range(d + 1)], [0.0] * (d + 1) ** 2, [0.0] * (d + 1) + [1.0])], residual_share=0.1,
+    return specified(
+        _core.MomentMatrixSpec, n_samples=N, n_columns=d, row_norm=row_norm, target_bound=bound, budget=budget,
+        neighbors=neighbors, residuals=[([*range(d + 1)], [0.0] * (d + 1) ** 2, [0.0] * (d + 1) + [1.0])],
+        residual_share=0.1,
     )  # fmt: skip
 
 

@@ -85,9 +85,10 @@ def test_the_sampling_error_of_a_variance_follows_from_the_bounds_of_its_target(
 def test_no_pair_of_records_exceeds_the_sensitivity_and_corners_attain_that_of_one(m, neighbors, notion):
     bounds = np.array([3.0, 0.5, 20.0, 1.0])[:m]
     budget = {"zcdp": _core.Budget.zcdp(0.5), "pure": _core.Budget.pure(1.0)}[notion]
-    spec = specified(_core.MomentMatrixSpec,
-        n_samples=30, n_columns=1 + m, further_targets=m - 1, target_bound=bounds[-1], residuals=[], residual_share=0.1,
-        row_norm=_core.RowDomain.blocks([1.0] * (1 + m), [*range(1 + m)]), budget=budget, neighbors=neighbors,
+    spec = specified(
+        _core.MomentMatrixSpec, n_samples=30, n_columns=1 + m, further_targets=m - 1, target_bound=bounds[-1],
+        residuals=[], residual_share=0.1, row_norm=_core.RowDomain.blocks([1.0] * (1 + m), [*range(1 + m)]),
+        budget=budget, neighbors=neighbors,
     )  # fmt: skip
     found = _core.release(
         spec, _core.Records(np.zeros((30, 1 + m)), np.zeros(30)), on_violation="error", n_threads=1, seed=1

@@ -25,11 +25,10 @@ def is_offered(loss, notion, law, mechanism, radius, moments, persons, weight_bo
     """Whether the core has a fit with these choices."""
     place, variant, project = mechanism
     try:
-        specified(_core.Spec,
-            n_samples=1000, n_columns=2, intercept=None, row_norm=1.0, loss=loss.to_core(), l2_strength=1.0,
-            radius=radius, budget=BUDGETS[notion], mechanism=place, noise=law, variant=variant, project=project,
-            split=None, moments=moments, projection="auto", calibration="tight", neighbors="replace_one",
-            persons=persons, weight_bound=weight_bound,
+        specified(
+            _core.Spec, n_samples=1000, n_columns=2, loss=loss.to_core(), radius=radius, budget=BUDGETS[notion],
+            mechanism=place, noise=law, variant=variant, project=project, moments=moments, persons=persons,
+            weight_bound=weight_bound,
         )  # fmt: skip
     except InvalidInput:
         return False

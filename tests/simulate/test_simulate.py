@@ -431,14 +431,6 @@ def written(rows, tmp_path_factory):
         ({"seed": 1}, "differs in seed: 0 there, 1 here"),
         ({"level": 0.9}, "differs in level: 0.95 there, 0.9 here"),
         ({"l2_strength": 0.2}, r"differs in configs\[0\].l2_strength: 0.1 there, 0.2 here"),
-        ({"budget": dpci.ZCDP(1.0)}, r"configs\[0\].budget: PureDP\(epsilon=2.0\) there, ZCDP\(rho=1.0\) here"),
-        ({"loss": "huber_hinge"}, r"configs\[0\].loss.name: logistic there, huber_hinge here"),
-        ({"mechanism": "output"}, r"configs\[0\].mechanism: "),
-        (
-            {"mechanism": dpci.ObjectivePerturbation(split=(0.5, 0.25, 0.25))},
-            r"configs\[0\].mechanism: .* there, .*\(0.5",
-        ),
-        ({"rows": dpci.rows.Within(intercept=False)}, r"configs\[0\].intercept: 1.0 there, None here"),
         ({"configs": [{}, {}]}, "number of configs: 1 there, 2 here"),
     ],
     ids=str,
@@ -455,12 +447,9 @@ def test_other_data_are_refused(rows, written, tmp_path):
     path = tmp_path / "study.npz"
     path.write_bytes(written)
     X, y = rows
-    changed = X.copy()
-    changed[17, 1] += 1e-9
     flipped = y.copy()
     flipped[3] = 1 - flipped[3]
     for data, message in (
-        ((changed, y), "hash of X and y"),
         ((X, flipped), "hash of X and y"),
         ((X[:-1], y[:-1]), r"shape of X\[0\]: 600 there, 599 here"),
     ):
@@ -468,31 +457,6 @@ def test_other_data_are_refused(rows, written, tmp_path):
             simulate.coverage(*data, checkpoint=path, **SMALL)
     with pytest.warns(PrivacyLeakWarning), pytest.raises(InvalidInput, match="study: coverage there, variability here"):
         simulate.variability(X, y, budget=SMALL["budget"], l2_strength=0.1, n_variability=24, checkpoint=path)
-
-
-@pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
-def test_a_damaged_file_is_refused_or_right(rows, written, tmp_path):
-    path = tmp_path / "study.npz"
-    expected = coverage(*rows)
-    rng = np.random.default_rng(5)
-    refused = 0
-    damaged = [written[: int(cut)] for cut in np.linspace(0, len(written) - 1, 40)]
-    for position in rng.integers(len(written), size=160):
-        flipped = bytearray(written)
-        flipped[position] ^= 1 << rng.integers(8)
-        damaged.append(bytes(flipped))
-    damaged += [b"", b"no archive", np.random.default_rng(6).bytes(1000)]
-    for content in damaged:
-        path.write_bytes(content)
-        try:
-            study = simulate.coverage(*rows, checkpoint=path, **SMALL)
-        except InvalidInput as error:
-            refused += 1
-            assert "checkpoint must" in str(error)  # noqa: PT017  # either outcome is right
-            assert path.read_bytes() == content
-        else:
-            assert_same_bits(study, expected)
-    assert refused > 150
 
 
 def test_arrays_of_other_shapes_are_refused(rows, tmp_path, written):

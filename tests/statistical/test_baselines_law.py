@@ -70,16 +70,9 @@ def test_laplace_noise(accept):
 
 def test_counts_of_empty_cells_have_the_noise_of_full_ones(accept):
     spec = specified(
-        _core.HistogramSpec,
-        axes=[([0], np.linspace(-1.0, 1.0, 2000).tolist())],
-        n_columns=1,
-        targets=[0.0],
-        loss=_core.Loss("squared", 1.0),
-        l2_strength=1.0,
-        intercept=None,
-        budget=_core.Budget.pure(0.5),
-        neighbors="replace_one",
-    )
+        _core.HistogramSpec, axes=[([0], np.linspace(-1.0, 1.0, 2000).tolist())], n_columns=1, targets=[0.0],
+        loss=_core.Loss("squared", 1.0), budget=_core.Budget.pure(0.5),
+    )  # fmt: skip
     x = np.tile(np.linspace(-1.0, 1.0, 2000)[:1000, None], (3, 1))  # three records in each cell of the first half
     counts = _core.release(spec, _core.Records(x, np.zeros(3000)), on_violation="clip", n_threads=1, seed=None)[
         "counts"

@@ -106,22 +106,12 @@ def exact_losses(runs, records, targets, member):
 
 def bounds(runs, run, records, targets, *, dependent, simultaneous):
     derivatives = (runs.gradient[run], runs.std_devs[1], runs.hessian[run], runs.std_devs[2]) if dependent else None
+    # The delta is that of the extra releases, which are not looked at here.
     core = specified(
-        _core.RecordBounds,
-        loss=LOGISTIC,
-        params=runs.params[run],
-        n_samples=N,
-        l2_strength=runs.ridge / N,
-        std_dev=runs.std_devs[0],
-        delta=0.9,  # of the extra releases, which are not looked at here
-        row_norm=1.0,
-        intercept=None,
-        on_violation="error",
-        derivatives=derivatives,
-        failure_probability=PHI,
+        _core.RecordBounds, loss=LOGISTIC, params=runs.params[run], n_samples=N, l2_strength=runs.ridge / N,
+        std_dev=runs.std_devs[0], delta=0.9, derivatives=derivatives, failure_probability=PHI,
         simultaneous=simultaneous,
-        bound="interpolated",
-    )
+    )  # fmt: skip
     return core.evaluate(_core.Records(records, targets), n_threads=1)[0]
 
 

@@ -17,44 +17,10 @@ import scipy.sparse
 import dpci
 
 NUMBERS = (
-    *(
-        0.0,
-        -0.0,
-        0.25,
-        0.5,
-        1.0,
-        2.0,
-        1.0 + 2.0**-52,
-        math.nan,
-        math.inf,
-        -math.inf,
-        5e-324,
-        -5e-324,
-        1e-300,
-        1e-30,
-        1e-9,
-    ),
-    *(1e9, 1e17, 1e150, 1e300, 1.7976931348623157e308, -1.5, -1e-300, -1e308, 2.0**53 + 2, 2.0**-1022, 0.1, 10.0),
-    *(
-        0,
-        1,
-        2,
-        3,
-        7,
-        -1,
-        100,
-        2**31,
-        2**32,
-        2**53 + 1,
-        2**63 - 1,
-        2**63,
-        2**64 - 1,
-        2**64,
-        -(2**63),
-        10**400,
-        -(10**400),
-    ),
-)
+    0.0, -0.0, 0.25, 0.5, 1.0, 2.0, 1.0 + 2.0**-52, math.nan, math.inf, -math.inf, 5e-324, -5e-324, 1e-300, 1e-30, 1e-9,
+    1e9, 1e17, 1e150, 1e300, 1.7976931348623157e308, -1.5, -1e-300, -1e308, 2.0**53 + 2, 2.0**-1022, 0.1, 10.0, 0, 1, 2,
+    3, 7, -1, 100, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), 10**400, -(10**400),
+)  # fmt: skip
 
 
 class Subclass(np.ndarray):
@@ -136,28 +102,8 @@ def _read_only(_, value):
 
 def _dtype(rng, value):
     finite = np.nan_to_num(value, nan=0.0, posinf=1.0, neginf=-1.0)
-    names = (
-        "?",
-        "i1",
-        "u1",
-        "i2",
-        "i8",
-        "u8",
-        "f2",
-        "f4",
-        ">f4",
-        ">f8",
-        ">i8",
-        "g",
-        "c16",
-        "O",
-        "U8",
-        "S8",
-        "m8[s]",
-        "M8[s]",
-        "V8",
-    )
-    name = rng.choice(names)
+    kinds = "? i1 u1 i2 i8 u8 f2 f4 >f4 >f8 >i8 g c16 O U8 S8 m8[s] M8[s] V8"
+    name = rng.choice(kinds.split())
     if name in {"m8[s]", "M8[s]"}:
         finite = finite.clip(-1e9, 1e9).astype(np.int64)
     return (value if name in {"f2", "f4", "g", "c16", "O"} else finite).astype(name)
@@ -265,29 +211,12 @@ def _damaged_sparse(rng, value):
 
 
 _FORMS = (
-    _strided,
-    _unaligned,
-    _read_only,
-    _dtype,
-    _dtype,
-    _dimensions,
-    _masked,
-    _structured,
-    _as_list,
-    _iterator,
-    _frame,
-    _other_frame,
-    _mapped,
-    _sparse,
-    _damaged_sparse,
-    lambda _, value: np.asfortranarray(value),
-    lambda _, value: np.asmatrix(value) if value.ndim <= 2 else value,
-    lambda _, value: value.view(Subclass),
-    lambda _, value: memoryview(np.ascontiguousarray(value)),
-    lambda _, value: value.tobytes(),
-    lambda _, value: np.broadcast_to(value, (3, *value.shape)),
-    lambda _, value: {"a": value},
-)
+    _strided, _unaligned, _read_only, _dtype, _dtype, _dimensions, _masked, _structured, _as_list, _iterator, _frame,
+    _other_frame, _mapped, _sparse, _damaged_sparse, lambda _, value: np.asfortranarray(value),
+    lambda _, value: np.asmatrix(value) if value.ndim <= 2 else value, lambda _, value: value.view(Subclass),
+    lambda _, value: memoryview(np.ascontiguousarray(value)), lambda _, value: value.tobytes(),
+    lambda _, value: np.broadcast_to(value, (3, *value.shape)), lambda _, value: {"a": value},
+)  # fmt: skip
 
 
 HUGE_COUNT = 10**6
@@ -316,116 +245,34 @@ def recursive_list():
 
 # Numbers, then what looks like one, then what does not. All are immutable or made anew by `odd_scalar`.
 LIKE_NUMBERS = (
-    *(
-        True,
-        False,
-        np.True_,
-        np.float16(1.0),
-        np.float32(0.3),
-        np.float64(0.5),
-        np.float64("nan"),
-        np.longdouble("1e4000"),
-    ),
-    *(np.int8(-1), np.uint8(200), np.int32(5), np.uint64(2**64 - 1), np.complex128(1j), 1 + 0j, decimal.Decimal("0.5")),
-    *(decimal.Decimal("NaN"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3), fractions.Fraction(10**400, 3)),
-    *(AwkwardNumber(0.5), np.datetime64("NaT", "D"), np.timedelta64(1, "s"), dt.date(2020, 1, 1), np.ma.masked),
-)
+    True, False, np.True_, np.float16(1.0), np.float32(0.3), np.float64(0.5), np.float64("nan"),
+    np.longdouble("1e4000"), np.int8(-1), np.uint8(200), np.int32(5), np.uint64(2**64 - 1), np.complex128(1j), 1 + 0j,
+    decimal.Decimal("0.5"), decimal.Decimal("NaN"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3),
+    fractions.Fraction(10**400, 3), AwkwardNumber(0.5), np.datetime64("NaT", "D"), np.timedelta64(1, "s"),
+    dt.date(2020, 1, 1), np.ma.masked,
+)  # fmt: skip
 OTHERS = (
-    *(
-        None,
-        "",
-        "0.5",
-        "nan",
-        "logistic",
-        "intercept",
-        "x0",
-        "a\0b",
-        "\ud800",
-        "é" * 1000,
-        b"",
-        b"0.5",
-        bytearray(b"\xff"),
-    ),
-    *((), (0.5,), (0, 1), (1, 0), ("a", "b"), (0.8, 0.1, 0.1), (math.nan, 0.5, 0.5), (0.0, 0.5, 0.5), (0.5, -0.5, 1.0)),
-    *(
-        frozenset({1}),
-        range(3),
-        slice(None),
-        Ellipsis,
-        NotImplemented,
-        float,
-        dpci,
-        pd.NA,
-        pd.NaT,
-        Stranger,
-        Stranger(),
-    ),
-    *(NoArray(), len, np.float64, memoryview(b"abcd"), np.random.default_rng, dpci.InvalidInput),
-    *(dpci.PureDP(1.0), dpci.PureDP(1e-300), dpci.PureDP(1e300), dpci.PureDP(50.0), dpci.ZCDP(0.5), dpci.ZCDP(1e-200)),
-    *(dpci.ApproxDP(1.0, 1e-6), dpci.ApproxDP(1e-9, 1e-300), dpci.ApproxDP(80.0, 0.5), dpci.ApproxDP(1e-3, 0.999)),
-    *(
-        dpci.losses.Logistic(),
-        dpci.losses.HuberHinge(h=0.5),
-        dpci.losses.HuberHinge(h=1e-200),
-        dpci.losses.SmoothHinge(s=0.1),
-    ),
-    *(
-        dpci.losses.SmoothHinge(s=1e-6),
-        dpci.losses.Hinge(),
-        dpci.losses.Squared(target_bound=1.0),
-        dpci.losses.SoftLogistic(),
-    ),
-    *(dpci.losses.Squared(target_bound=1e70), dpci.ObjectivePerturbation(), dpci.OutputPerturbation()),
-    *(dpci.ObjectivePerturbation(noise="gaussian"), dpci.OutputPerturbation(noise="spherical_laplace")),
-    *(
-        "objective",
-        "output",
-        "joint",
-        "separate",
-        "none",
-        "auto",
-        "floor",
-        "cautious",
-        "tight",
-        "paper",
-        "error",
-        "clip",
-    ),
-    *(
-        "replace_one",
-        "add_remove",
-        "exact",
-        "monte_carlo",
-        "squared",
-        "hinge",
-        "huber_hinge",
-        "smooth_hinge",
-        "soft_logistic",
-    ),
-)
+    None, "", "0.5", "nan", "logistic", "intercept", "x0", "a\0b", "\ud800", "é" * 1000, b"", b"0.5",
+    bytearray(b"\xff"), (), (0.5,), (0, 1), (1, 0), ("a", "b"), (0.8, 0.1, 0.1), (math.nan, 0.5, 0.5), (0.0, 0.5, 0.5),
+    (0.5, -0.5, 1.0), frozenset({1}), range(3), slice(None), Ellipsis, NotImplemented, float, dpci, pd.NA, pd.NaT,
+    Stranger, Stranger(), NoArray(), len, np.float64, memoryview(b"abcd"), np.random.default_rng, dpci.InvalidInput,
+    dpci.PureDP(1.0), dpci.PureDP(1e-300), dpci.PureDP(1e300), dpci.PureDP(50.0), dpci.ZCDP(0.5), dpci.ZCDP(1e-200),
+    dpci.ApproxDP(1.0, 1e-6), dpci.ApproxDP(1e-9, 1e-300), dpci.ApproxDP(80.0, 0.5), dpci.ApproxDP(1e-3, 0.999),
+    dpci.losses.Logistic(), dpci.losses.HuberHinge(h=0.5), dpci.losses.HuberHinge(h=1e-200),
+    dpci.losses.SmoothHinge(s=0.1), dpci.losses.SmoothHinge(s=1e-6), dpci.losses.Hinge(),
+    dpci.losses.Squared(target_bound=1.0), dpci.losses.SoftLogistic(), dpci.losses.Squared(target_bound=1e70),
+    dpci.ObjectivePerturbation(), dpci.OutputPerturbation(), dpci.ObjectivePerturbation(noise="gaussian"),
+    dpci.OutputPerturbation(noise="spherical_laplace"), "objective", "output", "joint", "separate", "none", "auto",
+    "floor", "cautious", "tight", "paper", "error", "clip", "replace_one", "add_remove", "exact", "monte_carlo",
+    "squared", "hinge", "huber_hinge", "smooth_hinge", "soft_logistic",
+)  # fmt: skip
 MADE_ANEW = (
-    list,
-    dict,
-    set,
-    object,
-    recursive_list,
-    lambda: [[]],
-    lambda: [0.1, [0.2]],
-    lambda: {"epsilon": 1.0},
-    lambda: iter([0.5, 0.25, 0.25]),
-    lambda: (0.5 for _ in range(3)),
-    lambda: array.array("d", [0.5, 0.5]),
-    lambda: lambda *arguments: arguments[0],
-    lambda: np.array(0.5),
-    lambda: np.array([0.5]),
-    lambda: np.array([[0.5]]),
-    lambda: np.array(["a", None], dtype=object),
-    lambda: np.zeros((0,)),
-    lambda: np.array([], dtype=object),
-    lambda: pd.Series([0.5, 0.5]),
-    lambda: pd.DataFrame({"a": [1.0]}),
-    lambda: scipy.sparse.csr_array(np.eye(2)),
-)
+    list, dict, set, object, recursive_list, lambda: [[]], lambda: [0.1, [0.2]], lambda: {"epsilon": 1.0},
+    lambda: iter([0.5, 0.25, 0.25]), lambda: (0.5 for _ in range(3)), lambda: array.array("d", [0.5, 0.5]),
+    lambda: lambda *arguments: arguments[0], lambda: np.array(0.5), lambda: np.array([0.5]), lambda: np.array([[0.5]]),
+    lambda: np.array(["a", None], dtype=object), lambda: np.zeros((0,)), lambda: np.array([], dtype=object),
+    lambda: pd.Series([0.5, 0.5]), lambda: pd.DataFrame({"a": [1.0]}), lambda: scipy.sparse.csr_array(np.eye(2)),
+)  # fmt: skip
 
 
 def odd_scalar(rng):

@@ -23,6 +23,18 @@ categories = ["A", "B"]
 reference = "A"
 unknown = "zeros"
 """
+DOSE = """\
+[target]
+column = "dose"
+lower = 0
+upper = 100
+[[columns]]
+kind = "numeric"
+name = "age"
+lower = 18
+upper = 90
+"""
+AGES = '[target]\ncolumn = "age"\n' + SCHEMA[SCHEMA.index("lower") :]
 GAPS = SCHEMA.replace('kind = "numeric"\nname = "age"\nlower = 18\nupper = 90', 'kind = "unbounded"\nname = "age"')
 
 

@@ -310,26 +310,9 @@ def test_no_record_of_a_unit_moves_a_score_further_than_is_paid_for(unit, counts
     n, radius = 50, 1.5
     budget = dpci.budgets.core_budget(dpci.PureDP(1.0))
     spec = specified(
-        _core.Spec,
-        n_samples=n,
-        n_columns=1,
-        intercept=None,
-        row_norm=2.0,
-        loss=Logistic().to_core(),
-        l2_strength=1.0,
-        radius=radius,
-        budget=budget,
-        mechanism="output",
-        noise=None,
-        variant="standard",
-        project=False,
-        split=None,
-        moments="none",
-        projection="auto",
-        calibration="tight",
-        neighbors="replace_one",
+        _core.Spec, n_samples=n, n_columns=1, row_norm=2.0, loss=Logistic().to_core(), radius=radius, budget=budget,
         **unit,
-    )
+    )  # fmt: skip
     choice = _core.TuningSpec(
         [spec],
         loss=Logistic().to_core(),
