@@ -69,7 +69,7 @@ def row(label: str, n: int, runs: int, seed: int) -> list[str]:
         plan = dpci.plan(n_samples=n, schema=gaps(None), budget=budget, loss="squared").bounds
     except dpci.DpciError:
         plan = None
-    rule = ["-"] * 3 if plan is None else [f"{plan.share:.0%}", f"{plan.left_out:.1%}", f"{plan.break_even:.2f}"]
+    rule = ["-"] * 3 if plan is None else [f"{100 * plan.share:.3g}%", f"{plan.left_out:.1%}", f"{plan.break_even:.2f}"]
     released = [length(gaps(share), budget, n, seeds) for share in (None, *SHARES)]
     wide = [length(known(width), budget, n, seeds) for width in WIDTHS]
     return [f"{n:,}", label, *rule, *map(shown, released), *map(shown, wide)]

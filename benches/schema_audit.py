@@ -103,7 +103,7 @@ def preferred(n_cells: int, scale: float) -> tuple[float, _F64]:
     """
     ratios = np.array([1.0 + 1.0 / k for k in (16, 8, 4, 2)])
     inward, outward = (n_cells - 1) * np.log(ratios), np.log((1.0 - ratios**-n_cells) / (1.0 - 1.0 / ratios))
-    errors = np.where(scale * (2.0 * inward + 5.3) <= 0.6 * N, scale * (2.0 * outward + 5.3), np.inf)
+    errors = np.where(scale * (2.0 * inward + 6.9) <= 0.6 * N, scale * (2.0 * outward + 6.9), np.inf)
     best, counts = int(np.argmin(errors)), [64]
     while len(counts) < n_cells:
         counts.append(counts[-1] + counts[-1] // (16, 8, 4, 2)[best])

@@ -31,8 +31,8 @@ def counts(k):
 
 
 def ranks(counted):
-    """Return the ranks by which both bounds of one column err together: 5.3 is for one release in 200."""
-    return 2.0 / EPSILON * (2.0 * np.log(counted) + 5.3)
+    """Return the ranks by which both bounds of one column err together: 6.9 is for one release in 1,000."""
+    return 2.0 / EPSILON * (2.0 * np.log(counted) + 6.9)
 
 
 # The inner cells may count as much more as .6 of the records outweigh; where 0 stands apart each cell counts once.

@@ -23,8 +23,8 @@ const LEAST_SHARE: f64 = 0.02;
 const MOST_SHARE: f64 = 0.3;
 /// Most columns of one release.
 const MOST_COLUMNS: usize = 500;
-/// Minus the logarithm of the share of releases in which a bound may err by more than the rank error: one in 200.
-const RARELY: f64 = 5.3;
+/// Minus the logarithm of the share of releases in which a bound may err by more than the rank error: one in 1,000.
+const RARELY: f64 = 6.9;
 /// Share of the records that the innermost cells may have to outweigh what they count as more.
 const OUTWEIGHED: f64 = 0.6;
 /// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
@@ -235,7 +235,7 @@ impl BoundsSpec {
         self.stages.iter().map(|stage| &stage.step)
     }
 
-    /// Ranks by which the worst bound errs, but for one release in 200.
+    /// Ranks by which the worst bound errs, but for one release in 1,000.
     pub fn rank_error(&self) -> f64 {
         let errors = self.stages.iter().map(|stage| stage.rank_error);
         errors.fold(0.0, f64::max)
