@@ -78,6 +78,12 @@ def test_lists_are_planned_with_the_public_categories():
     assert plan.n_params == 3
     assert plan.bounds.listed == ("town",)
     assert "categories with fewer than about" in plan.summary()
+    # Which categories a list will have is not known, and counts will choose its reference.
+    counted = PartialSchema(
+        columns=(AGE, UnlistedColumn(name="town")), target=UnboundedTarget(column="income"), counts_share=0.1
+    )
+    known = dpci.plan(n_samples=20_000, schema=counted, budget=BUDGETS["approx"], loss="squared")
+    assert (known.names, known.refusal) == (("age", "intercept"), None)
     with pytest.raises(dpci.InvalidInput, match="budget must be ApproxDP for an UnlistedColumn"):
         dpci.plan(n_samples=20_000, schema=schema, budget=BUDGETS["zcdp"])
 

@@ -157,12 +157,20 @@ class PartialSchema(Displayed):
         A gap without bounds gets its public range, or [-1, 1], and so does one whose transform leaves nothing between
         its bounds.
         """
+        # Counts choose the reference of a list, and one category is compared with none; a matrix has a column.
+        is_compared = (
+            self.counts_share is not None
+            and not self.terms
+            and any(not isinstance(column, UnlistedColumn) or column.categories for column in self.columns)
+        )
 
         def filled(column: Column | Gap) -> Column:
             if isinstance(column, UnboundedColumn):
                 return _bounded(column, bounds.get(column.name), source)
             if isinstance(column, UnlistedColumn):
-                return column.listed(levels.get(column.name, ()), source=source)
+                found = column.listed(levels.get(column.name, ()), source=source)
+                is_one = is_compared and len(found.categories) == 1
+                return dataclasses.replace(found, reference=column.other) if is_one else found
             return column
 
         target = self.target
