@@ -251,17 +251,16 @@ fn release_cells(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<[usize; 2]>> {
-    let rank = |counted| stage.rank(counted);
     let lists: Vec<Vec<Entry>> = if stage.is_of_sizes() {
         let sizes = counts.iter().map(ColumnCounts::of_sizes);
         let lists = points.iter().zip(sizes).map(|(points, sizes)| {
-            let [_, upper] = sizes.errors(rank);
+            let [_, upper] = sizes.errors(|counted| stage.rank(points, counted));
             preferred(stage, points, upper)
         });
         lists.collect()
     } else {
         let lists = points.iter().zip(counts).flat_map(|(points, counts)| {
-            let [mut lower, upper] = counts.errors(rank);
+            let [mut lower, upper] = counts.errors(|counted| stage.rank(points, counted));
             // The innermost cell of a lower bound is the last.
             lower.reverse();
             let mut lower = preferred(stage, points, lower);
@@ -327,7 +326,8 @@ mod tests {
 
     fn errors(stage: &Stage, public: &[PublicPoints], rows: &[f64]) -> Vec<Vec<u64>> {
         let columns = counts(public, rows);
-        let each = columns.iter().flat_map(|c| c.errors(|n| stage.rank(n)));
+        let each = columns.iter().zip(public);
+        let each = each.flat_map(|(counts, public)| counts.errors(|n| stage.rank(public, n)));
         each.collect()
     }
 

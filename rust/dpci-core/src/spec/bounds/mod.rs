@@ -19,6 +19,8 @@ use crate::{Error, Result};
 
 /// Share of the records that bounds leave out on either side, at least.
 const LEAST_SHARE: f64 = 0.02;
+/// The same of the values that are left where 0 stands apart: these are few, and the farthest of them a handful of records.
+const LEAST_OF_FEW: f64 = 0.1;
 /// Share beyond which bounds say nothing about a column.
 const MOST_SHARE: f64 = 0.3;
 /// Most columns of one release.
@@ -380,8 +382,9 @@ impl Stage {
     /// Rank from either end that the bounds of a column shall have, where so many records do not stand apart.
     ///
     /// It grows by 0 or 1 with each of them, which the sensitivity rests on.
-    pub(crate) fn rank(&self, counted: u64) -> u64 {
-        let wanted = (LEAST_SHARE * counted as f64).max(self.rank_error).max(1.0);
+    pub(crate) fn rank(&self, public: &PublicPoints, counted: u64) -> u64 {
+        let least = least_share(public) * counted as f64;
+        let wanted = least.max(self.rank_error).max(1.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -405,7 +408,8 @@ impl Stage {
             // Nearly all values lie at one point: the cells on both sides of it.
             (lower, upper) = (points[last], points[first + 1]);
         }
-        let stretch = LEAST_WIDTH / normal_quantile(1.0 - self.share());
+        let share = self.share().max(least_share(public));
+        let stretch = LEAST_WIDTH / normal_quantile(1.0 - share);
         let half = 0.5 * (upper - lower);
         let middle = lower + half;
         let (least, most) = if found {
@@ -419,6 +423,15 @@ impl Stage {
                 (middle + stretch * half).min(most),
             ]
         })
+    }
+}
+
+/// Share of the values that count which bounds leave out on either side, at least.
+fn least_share(public: &PublicPoints) -> f64 {
+    if public.has_atoms() {
+        LEAST_OF_FEW
+    } else {
+        LEAST_SHARE
     }
 }
 
@@ -583,7 +596,9 @@ mod tests {
     #[test]
     fn ranks_grow_by_at_most_one_and_small_budgets_are_refused() {
         let found = spec(2, 3_000, Budget::Pure { epsilon: 0.1 }).unwrap();
-        let ranks: Vec<u64> = (0..3_000).map(|m| only(&found).rank(m)).collect();
+        let public = points_of(column(Some([0.0, 100.0]))).unwrap();
+        let rank = |m| only(&found).rank(&public, m);
+        let ranks: Vec<u64> = (0..3_000).map(rank).collect();
         assert!(ranks.windows(2).all(|pair| pair[1] - pair[0] <= 1));
         assert_eq!((ranks[0], ranks[2], ranks[3]), (0, 0, 1));
         assert!((ranks[2_999] as f64 - found.rank_error()).abs() <= 1.0);
