@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,12 @@ BUDGETS: dict[str, dpci.Budget] = {
     "ρ = .1": dpci.ZCDP(0.1),
     "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6),
 }
+OTHERS: dict[str, dict[str, Any]] = {
+    "smooth hinge": {"loss": "smooth_hinge"},
+    "Huber hinge": {"loss": "huber_hinge"},
+    "logistic, persons of two rows": {"persons": 2},
+}
+"""Other losses, and rows of each person."""
 LENGTH = 1.05
 """Greatest mean length with level totals over that without."""
 
@@ -98,6 +105,17 @@ def held_out(run: Run) -> Iterator[str]:
     yield from compared(run, cells, pure, sample=11, seed=run.seed + 1, replicates=run.large[0])
 
 
+def losses(run: Run) -> Iterator[str]:
+    """The same for other losses, and for persons with two rows each."""
+    pure = {title: BUDGETS[title] for title in ("ε = 0.5", "ε = 3")}
+    for title, keywords in OTHERS.items():
+        yield f"## Level totals: {title}\n"
+        cells = [("bank", 5_000, 0.01)]
+        replicates, seed = run.large[0], run.seed + 3
+        yield from compared(run, cells, pure, sample=5, seed=seed, replicates=replicates, keywords=keywords)
+        yield ""
+
+
 def compared(
     run: Run,
     cells: list[tuple[str, int, float]],
@@ -106,6 +124,7 @@ def compared(
     sample: int,
     seed: int,
     replicates: int,
+    keywords: dict[str, Any] | None = None,
 ) -> Iterator[str]:
     """Compare both releases on samples of so many records, at λ, under each budget."""
     coverage = [f"{moments}: mean; worst" for moments in ("joint", "levels")]
@@ -116,20 +135,26 @@ def compared(
         X, y, domain = makers[name]() if name in makers else rows_of(name)
         size = min(most, len(y))
         chosen = np.random.default_rng(sample).permutation(len(y))[:size] if size < len(y) else slice(None)
+        X, y = X[chosen], y[chosen]
+        others = dict(keywords or {})
+        radius = others.pop("radius", None)
+        if "persons" in others:
+            others["persons"] = np.arange(size) // others["persons"]
         for title, budget in budgets.items():
             found = [
                 dpci.simulate.coverage(
-                    X[chosen],
-                    y[chosen],
+                    X,
+                    y,
                     budget=budget,
                     rows=domain,
-                    mechanism=dpci.ObjectivePerturbation(moments=moments),
+                    mechanism=dpci.ObjectivePerturbation(moments=moments, radius=radius),
                     l2_strength=strength,
                     classes=(-1, 1),
                     n_replicates=40 if run.quick else replicates,
                     n_variability=0,
                     seed=seed,
                     n_threads=run.threads,
+                    **others,
                 )
                 for moments in ("joint", *(["levels"] if isinstance(budget, dpci.PureDP) else []))
             ]
@@ -231,6 +256,7 @@ def main() -> None:
     sections = {
         "totals": totals,
         "held_out": held_out,
+        "losses": losses,
         "chosen": functools.partial(table, cells=CHOSEN, title="Tables that the limits were chosen on"),
         "check": functools.partial(table, cells=CHECK, title="Tables that nothing was chosen on"),
     }

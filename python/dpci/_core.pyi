@@ -618,6 +618,8 @@ def sealed_std_dev(noise: str, scale: float, dim: int, seal_std_dev: float) -> f
 
 LEVELS: int
 """Number of levels of residuals."""
+FINER_LEVELS: float
+"""How many times finer level totals are sealed than the other entries of a Hessian; a power of two."""
 
 def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, float, float]:
     """Cap that released levels call for, over the greatest residual.

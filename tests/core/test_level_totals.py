@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy import optimize, special
+from scipy import special
 
 import dpci
 from dpci import _core
+from dpci.released.calibration import off_lattice, sealed_of_fit
 from dpci.released.model import record_of
 from dpci.rows import Blocks, core_rows
 from support.core import specified
@@ -37,17 +38,23 @@ def cells(x):
     ]
 
 
-def loss_of(step, params, old, new):
-    """Greatest logarithm of a ratio of the densities of what two tables release that differ in one record."""
+LOSSES = [_core.Loss("logistic"), _core.Loss("smooth_hinge", 0.5), _core.Loss("huber_hinge", 2.0), _core.Loss("probit")]
+
+
+def loss_of(step, params, old, new, loss=LOSSES[0]):
+    """Greatest logarithm of a ratio of the densities of what two tables release that differ in one record: its rows."""
     hessian, cov, totals = np.zeros((7, 7)), np.zeros((7, 7)), [np.zeros(3), np.zeros(4), np.zeros(3)]
     for sign, record in ((1.0, old), (-1.0, new)):
         if record is None:
             continue
-        x, y = record
-        p = special.expit(-y * (x @ params))
-        hessian += sign * p * (1 - p) * np.outer(x, x) / N
-        cov += sign * p**2 * np.outer(x, x) / N
-        totals = [t + sign * p * (1 - p) * c / N for t, c in zip(totals, cells(x), strict=True)]
+        gradient = np.zeros(7)
+        for x, y in record:
+            _, slope, curvature = (part[0] for part in loss.evaluate(np.array([x @ params]), np.array([y])))
+            part = sign / (N * len(record))
+            gradient += slope * x / len(record)
+            hessian += part * curvature * np.outer(x, x)
+            totals = [t + part * curvature * c for t, c in zip(totals, cells(x), strict=True)]
+        cov += sign / N * np.outer(gradient, gradient)
     nuclear = lambda matrix: np.abs(np.linalg.eigvalsh(matrix)).sum()  # noqa: E731
     gauge = max(np.abs(t).sum() for t in totals)
     return nuclear(hessian) / step.hessian_scale + nuclear(cov) / step.scale + gauge / step.levels_scale
@@ -64,30 +71,42 @@ def random_record(rng):
     return np.append(x, SCALE), rng.choice([-1.0, 1.0])
 
 
+@pytest.mark.parametrize("rows", [1, 3], ids=["rows", "persons"])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_no_pair_of_neighbours_loses_more_than_the_moments_cost(neighbors):
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_no_pair_of_neighbours_loses_more_than_the_moments_cost(loss, neighbors, rows):
     rng = np.random.default_rng(1)
-    for size in (0.0, 0.5, 3.0, 30.0):
+    for size in (0.0, 0.5, 3.0):
         params = size * rng.standard_normal(7)
-        margin = spec().plan()["row_norm"] * np.linalg.norm(params)
-        (step,) = _core.moment_steps(spec(neighbors), margin)
-        for _ in range(300):
-            new = random_record(rng) if neighbors == "replace_one" else None
-            assert loss_of(step, params, random_record(rng), new) <= step.cost * (1.0 + 1e-9)
+        radius = 1.0 + np.linalg.norm(params)
+        own = spec(neighbors, loss=loss, radius=radius, persons=rows > 1)
+        (step,) = _core.moment_steps(own, own.plan()["row_norm"] * np.linalg.norm(params))
+        for _ in range(60):
+            old, new = ([random_record(rng) for _ in range(rows)] for _ in range(2))
+            new = new if neighbors == "replace_one" else None
+            assert loss_of(step, params, old, new, loss) <= step.cost * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize("rows", [1, 3], ids=["rows", "persons"])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_a_pair_of_neighbours_loses_all_that_the_moments_cost(neighbors):
-    """Rows at a right angle that share no cell of the number, both where the weighted sum is greatest."""
-    (step,) = _core.moment_steps(spec(neighbors), 50.0)
-    hessian, levels = step.scale / step.hessian_scale, step.scale / step.levels_scale / spec().plan()["row_norm"] ** 2
-    weighted = lambda m: -((hessian + levels) * special.expit(m) * special.expit(-m) + special.expit(-m) ** 2)  # noqa: E731
-    margin = optimize.minimize_scalar(weighted, bounds=(-5.0, 5.0), method="bounded").x
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.name)
+def test_a_pair_of_neighbours_loses_all_that_the_moments_cost(loss, neighbors, rows):
+    """Rows at a right angle that share no cell of the number, both where the weighted sum is greatest.
+
+    That of probit is at the greatest margin, which two such rows cannot both have.
+    """
+    radius = 20.0
+    own = spec(neighbors, loss=loss, radius=radius, persons=rows > 1)
+    (step,) = _core.moment_steps(own, own.plan()["row_norm"] * radius)
+    hessian, levels = step.scale / step.hessian_scale, step.scale / step.levels_scale / own.plan()["row_norm"] ** 2
+    margins = np.linspace(-8.0, 8.0, 64_001)
+    _, slopes, curvatures = loss.evaluate(margins, np.ones_like(margins))
+    margin = margins[np.argmax((hessian + levels) * curvatures + slopes**2)]
     one = np.array([0.7, 0.5, 0.0, 0.0, 0.4, 0.0, SCALE])
     other = np.array([-0.7, 0.0, 0.5, 0.0, 0.0, 0.4, SCALE])
     params = margin * (one / (one @ one) + other / (other @ other))
-    new = (other, 1.0) if neighbors == "replace_one" else None
-    assert loss_of(step, params, (one, 1.0), new) >= 0.99 * step.cost
+    new = [(other, 1.0)] * rows if neighbors == "replace_one" else None
+    assert loss_of(step, params, [(one, 1.0)] * rows, new, loss) >= 0.99 * step.cost
 
 
 def test_entries_have_the_noise_of_their_part():
@@ -118,6 +137,26 @@ def test_entries_have_the_noise_of_their_part():
     np.testing.assert_allclose(found, expected, rtol=0.35)
 
 
+def test_totals_are_sealed_finer_than_the_other_entries():
+    """A category of 60 levels, whose totals have far less noise than the matrix: of the seal they have next to none."""
+    rows = Blocks([0.7], groups=[(range(1, 61), 0.2)])
+    X, y = np.zeros((400, 61)), np.tile([-1, 1], 200)
+    X[np.arange(400), 1 + np.arange(400) % 60] = 0.2
+    record = record_of(levels_of(X, y, rows, mechanism=dpci.ObjectivePerturbation(moments="levels")))
+    (seal,) = (seal for seal in record.seals if seal.release == "hessian")
+    of_category = record.steps[1].levels_scale * np.sqrt(2.0 * 65.0 * 66.0 / (62.0 * 63.0))
+    assert seal.std_dev / _core.FINER_LEVELS < 0.02 * 0.2**2 * of_category
+    finer = np.ones_like(record.hessian)
+    np.fill_diagonal(finer, _core.FINER_LEVELS)
+    finer[0, -1] = finer[-1, 0] = _core.FINER_LEVELS
+    data = record.hessian - record.l2_strength * np.eye(62)
+    steps = data * finer / seal.lattice
+    # λ is added to the diagonal, with a rounding of half a unit in its last place.
+    assert (np.abs(steps - np.rint(steps)) <= 256.0 * 2.0**-53 / seal.lattice * np.eye(62)).all()
+    assert (np.mod(np.diag(data) / seal.lattice, 1.0) != 0.0).mean() > 0.9
+    assert off_lattice(sealed_of_fit(record)) is None
+
+
 def levels_of(X, y, rows=ROWS, **changed):
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "rows": rows, "classes": (-1, 1), "seed": 1}
     return dpci.fit(X, y, **{**keywords, **changed})
@@ -132,7 +171,6 @@ def test_what_level_totals_need_is_said():
         ({"budget": dpci.ZCDP(0.5)}, "another budget"),
         ({"rows": 2.0}, "rows in a ball"),
         ({"rows": dpci.rows.Within(ROWS, intercept=False)}, "no intercept"),
-        ({"loss": "smooth_hinge"}, "another loss"),
         ({"mechanism": dpci.ObjectivePerturbation(moments="levels", projection="floor")}, "a projection"),
         ({"mechanism": dpci.OutputPerturbation(moments="levels")}, "output"),
     ]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, seals_from, steps_from
+from dpci.accounting.costs import Seal, Step, levels_scale, seals_from, steps_from
 from dpci.budgets import Neighbors, budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.newton import Newton
 from dpci.released.record import FitRecord
-from dpci.rows import core_rows
+from dpci.rows import Blocks, core_rows
 from dpci.unit import Persons, core_terms
 
 # Elementary functions of another machine may round otherwise.
@@ -345,7 +345,8 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     if record.hessian is None or record.gradient_cov is None or record.projection != "noise_aware":
         return
     if "hessian" in seals:
-        yield Sealed(seals["hessian"], record.hessian, record.l2_strength * np.eye(len(record.params)))
+        finer = _finer(record)
+        yield Sealed(seals["hessian"], record.hessian * finer, record.l2_strength * np.diag(np.diag(finer)))
     added, error = None, 16.0
     if record.neighbors == "replace_one":
         # The mean gradient at the point where the matrices are taken.
@@ -357,6 +358,17 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
         with np.errstate(all="ignore"):
             added = -record.divisor / record.n_samples * np.outer(mean, mean)
     yield Sealed(seals["gradient_cov"], record.gradient_cov, added, error * _EPSILON)
+
+
+def _finer(record: FitRecord) -> _F64:
+    """Return by how much finer each entry of the Hessian is sealed, a power of two: level totals have less noise."""
+    finer = np.ones((len(record.params), len(record.params)))
+    if levels_scale(record.steps) is not None and isinstance(record.rows, Blocks):
+        members = np.asarray(record.rows.members)
+        numbers = np.flatnonzero(np.bincount(members)[members] == 1)
+        np.fill_diagonal(finer, _core.FINER_LEVELS)
+        finer[numbers, -1] = finer[-1, numbers] = _core.FINER_LEVELS
+    return finer
 
 
 def moved_of_fit(record: FitRecord) -> str | None:

@@ -81,6 +81,7 @@ mod _core {
         let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("LEVELS", dpci_core::loss::LEVELS)?;
+        m.add("FINER_LEVELS", dpci_core::noise::LevelTotals::FINER)?;
         m.add("SEEN_CURVATURE", dpci_core::interval::SEEN_CURVATURE)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -30,6 +30,9 @@ const LEAST_VARIANCE: f64 = 1e-4;
 /// Standard deviations that the rest of a category is above 0, unless all of its levels have columns.
 const SEEN: f64 = 2.0;
 
+/// Share of the greatest squared gradients that the ridge shows, of a loss that is not a likelihood.
+const ONE_SIDED: f64 = 0.5;
+
 /// Simulated releases of the totals, and their public seed.
 const DRAWS: u64 = 8;
 const SEED: u64 = 0x6c65_7665;
@@ -41,6 +44,8 @@ pub(super) struct LevelLaw<'a> {
     dim: usize,
     /// Sums that the released totals call for.
     found: Independent,
+    /// Σ over the Hessian's data part.
+    multiple: f64,
 }
 
 /// Sums `Σ w x xᵀ` over independent columns.
@@ -70,12 +75,15 @@ impl<'a> LevelLaw<'a> {
             &levels.read(&data_part(matrices, dim)),
             gradients.curvature_bound,
         );
-        Ok(Some(Self {
+        let mut law = Self {
             levels,
             gradients,
             dim,
             found,
-        }))
+            multiple: 1.0,
+        };
+        law.multiple = law.multiple(matrices, &law.found.second);
+        Ok(Some(law))
     }
 
     pub(super) fn estimate(&self, matrices: &NoisyMatrices<'_>) -> Result<Estimate> {
@@ -167,10 +175,28 @@ impl<'a> LevelLaw<'a> {
         })
     }
 
+    /// Σ over the Hessian's data part: 1 for a likelihood (the information equality), otherwise as the released Σ shows, at most what the
+    /// greatest slope allows.
+    fn multiple(&self, matrices: &NoisyMatrices<'_>, data_part: &[f64]) -> f64 {
+        if matrices.is_likelihood {
+            return 1.0;
+        }
+        let size = vector::norm(data_part);
+        let along = vector::dot(matrices.gradient_cov, data_part) / size;
+        let greatest = self.gradients.slope_bound.powi(2) / self.found.weight;
+        (mean_of_positive(along, matrices.gradient_cov_std_dev(self.dim)) / size).min(greatest)
+    }
+
+    /// Adds to Σ what noise may hide of each level, and what the ridge shows.
+    fn raise(&self, covariance: &mut [f64], matrices: &NoisyMatrices<'_>, of: &Independent) {
+        let pull = self.pull(matrices, of);
+        let entries = covariance.iter_mut().step_by(self.dim + 1);
+        for (entry, (more, pull)) in entries.zip(of.more.iter().zip(pull)) {
+            *entry += self.multiple * more + pull;
+        }
+    }
+
     /// Σ given the released one, and what is expected of it.
-    ///
-    /// `(y - p)² = p(1 - p) + (p - y)(2p - 1)` for classes 0 and 1, and the ridge tells the sum of the second term over the records with a
-    /// level but for its last factor, which is taken at the mean predictor.
     fn covariance(
         &self,
         matrices: &NoisyMatrices<'_>,
@@ -178,11 +204,8 @@ impl<'a> LevelLaw<'a> {
     ) -> Result<(Vec<f64>, Vec<f64>)> {
         let dim = self.dim;
         let mut expected = hessian.to_vec();
-        let pull = self.pull(matrices, &self.found);
-        let more = self.found.more.iter().zip(pull);
-        for (entry, (more, pull)) in expected.iter_mut().step_by(dim + 1).zip(more) {
-            *entry += more + pull;
-        }
+        vector::scale(&mut expected, self.multiple);
+        self.raise(&mut expected, matrices, &self.found);
         let axes = Eigen::new(&expected, dim, "the expected gradient covariance")?;
         let released = sandwich(matrices.gradient_cov, &axes.vectors, dim);
         let sizes: Vec<f64> = axes.values.iter().map(|v| v.max(1e-12)).collect();
@@ -191,8 +214,16 @@ impl<'a> LevelLaw<'a> {
     }
 
     /// Squared gradients of each column that the ridge shows.
+    ///
+    /// `(y - p)² = p(1 - p) + (p - y)(2p - 1)` for classes 0 and 1, and the ridge tells the sum of the second term over the records with a
+    /// level but for its last factor, which is taken at the mean predictor. Of another loss gradients are at most the greatest slope.
     fn pull(&self, matrices: &NoisyMatrices<'_>, of: &Independent) -> Vec<f64> {
         let params = self.gradients.params;
+        if !matrices.is_likelihood {
+            let factor = ONE_SIDED * self.gradients.slope_bound * matrices.l2_strength;
+            let pull = |(j, theta): (usize, &f64)| self.levels.reach(j) * factor * theta.abs();
+            return params.iter().enumerate().map(pull).collect();
+        }
         let predictor = vector::dot(&of.means, params);
         let spread = 1.0 - of.weight / self.gradients.curvature_bound;
         let factor = -predictor.signum() * spread.max(0.0).sqrt();
@@ -207,11 +238,8 @@ impl<'a> LevelLaw<'a> {
         let of = |independent: &Independent| -> Result<[Vec<f64>; 2]> {
             let inverse = inverse_of(&independent.second, self.dim, matrices.l2_strength)?;
             let mut covariance = independent.second.clone();
-            let pull = self.pull(matrices, independent);
-            let more = independent.more.iter().zip(pull);
-            for (entry, (more, pull)) in covariance.iter_mut().step_by(self.dim + 1).zip(more) {
-                *entry += more + pull;
-            }
+            vector::scale(&mut covariance, self.multiple);
+            self.raise(&mut covariance, matrices, independent);
             let half = product_transposed(&inverse, &covariance, self.dim);
             let rows = inverse.chunks_exact(self.dim);
             let halves = half.chunks_exact(self.dim);

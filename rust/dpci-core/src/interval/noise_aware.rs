@@ -59,7 +59,7 @@ pub struct NoisyMatrices<'a> {
     pub may_be_flat: bool,
     /// Bounds on the gradients of single records; `None` for losses of several predictors.
     pub gradients: Option<Gradients<'a>>,
-    /// The level totals among the entries of the Hessian; of the logistic loss.
+    /// The level totals among the entries of the Hessian.
     pub levels: Option<&'a LevelTotals>,
 }
 

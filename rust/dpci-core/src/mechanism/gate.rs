@@ -2,7 +2,7 @@
 
 use super::seal::{Sealed, Values, check_finite, moved_into_ball};
 use crate::Result;
-use crate::noise::{Law, NoiseGenerator, SimulationGenerator};
+use crate::noise::{Law, LevelTotals, NoiseGenerator, SimulationGenerator};
 use crate::spec::Seal;
 
 mod closed {
@@ -50,6 +50,17 @@ pub trait Gate: closed::Closed {
     /// # Privacy
     /// As [`Self::release`].
     fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Self::Value>;
+
+    /// Lets out a symmetric matrix with level totals, which are sealed finer.
+    ///
+    /// # Privacy
+    /// As [`Self::release`].
+    fn release_with_levels(
+        &mut self,
+        seal: &Seal,
+        matrix: Vec<f64>,
+        levels: &LevelTotals,
+    ) -> Result<Self::Value>;
 }
 
 /// The gate of releases: noise with a sure error, and the seal. Audits give it a simulation generator, as does a fit with a seed.
@@ -76,6 +87,15 @@ impl<G: NoiseGenerator> Gate for Sealing<'_, G> {
 
     fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Sealed> {
         seal.release_symmetric(&matrix, self.0)
+    }
+
+    fn release_with_levels(
+        &mut self,
+        seal: &Seal,
+        matrix: Vec<f64>,
+        levels: &LevelTotals,
+    ) -> Result<Sealed> {
+        seal.release_with_levels(matrix, levels, self.0)
     }
 }
 
@@ -111,6 +131,15 @@ impl Gate for Simulating<'_> {
 
     fn release_symmetric(&mut self, seal: &Seal, matrix: Vec<f64>) -> Result<Simulated> {
         Simulated::new(seal.part().name(), matrix)
+    }
+
+    fn release_with_levels(
+        &mut self,
+        seal: &Seal,
+        matrix: Vec<f64>,
+        _: &LevelTotals,
+    ) -> Result<Simulated> {
+        self.release_symmetric(seal, matrix)
     }
 }
 

@@ -28,7 +28,10 @@ pub(super) fn release_moments<G: Gate>(
                 levels.put(&gate.draw(&levels.law()?)?, &mut draw);
             }
             let noisy = plus(data.curvature, &draw);
-            Some(gate.release_symmetric(seal, noisy)?)
+            Some(match levels {
+                Some(levels) => gate.release_with_levels(seal, noisy, levels)?,
+                None => gate.release_symmetric(seal, noisy)?,
+            })
         }
         _ => None,
     };

@@ -5,7 +5,7 @@
 use crate::bugs::{Bug, active};
 use crate::error::check_length;
 use crate::linalg::vector;
-use crate::noise::{NoiseGenerator, symmetric};
+use crate::noise::{LevelTotals, NoiseGenerator, symmetric};
 use crate::spec::{LatticeNoise, Seal};
 use crate::{Error, Result};
 
@@ -150,6 +150,22 @@ impl Seal {
         let triangle = symmetric::lower_triangle(rows, matrix);
         let sealed = self.release(&triangle, generator)?;
         Ok(Sealed(symmetric::from_lower_triangle(rows, &sealed.0, 1.0)))
+    }
+
+    /// Releases a symmetric matrix whose level totals lie within 1/[`LevelTotals::FINER`] of the distance.
+    ///
+    /// # Privacy
+    /// As [`Self::release_symmetric`], of the matrix with these entries multiplied: dividing them is post-processing, and exact.
+    pub(super) fn release_with_levels(
+        &self,
+        mut matrix: Vec<f64>,
+        levels: &LevelTotals,
+        generator: &mut impl NoiseGenerator,
+    ) -> Result<Sealed> {
+        levels.scale_told(&mut matrix, LevelTotals::FINER);
+        let mut sealed = self.release_symmetric(&matrix, generator)?;
+        levels.scale_told(&mut sealed.0, LevelTotals::FINER.recip());
+        Ok(sealed)
     }
 
     fn draw(&self, generator: &mut impl NoiseGenerator) -> i128 {

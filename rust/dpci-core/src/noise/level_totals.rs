@@ -34,6 +34,9 @@ pub struct Totals {
 }
 
 impl LevelTotals {
+    /// How many times finer the entries that cells tell are sealed than the others: a power of 2. They have far less noise.
+    pub const FINER: f64 = 256.0;
+
     /// The cells of rows whose last coordinate is the constant, with noise of this rate.
     pub fn new(rows: Arc<Blocks>, rate: f64) -> Result<Self> {
         check_positive("rate", rate)?;
@@ -175,22 +178,45 @@ impl LevelTotals {
         self.rows.bounds()[self.rows.members()[j]]
     }
 
+    /// Multiplies the entries that cells tell, and leaves the others.
+    pub(crate) fn scale_told(&self, matrix: &mut [f64], factor: f64) {
+        let (dim, constant) = (self.rows.dim(), self.rows.dim() - 1);
+        for entry in matrix.iter_mut().step_by(dim + 1) {
+            *entry *= factor;
+        }
+        for columns in &self.columns {
+            if let [j] = columns[..] {
+                matrix[j * dim + constant] *= factor;
+                matrix[constant * dim + j] *= factor;
+            }
+        }
+    }
+
     /// Greatest distance, in isometric coordinates, of the entries of a draw for a release from those of the ideal one.
     ///
-    /// An entry is at most the greatest product of two bounds times a sum of cells with factors of at most 1, and of the entries of one
-    /// number or level that off the diagonal counts twice. Each entry has at most as many roundings as there are cells, and 8.
+    /// In one block the errors of the cells are at most E in the sum of sizes. A sum of them, and the mean over blocks, add at most as many
+    /// roundings as there are cells, and 9, each below E/20. An entry is the product of two bounds times such a sum, with factors of at most
+    /// 1; beside the constant it counts twice.
     pub fn error_bound(&self) -> Result<f64> {
         let cells = self.cells.dim() as f64;
-        let greatest = self.rows.bounds().iter().fold(0.0_f64, |a, b| a.max(*b));
-        let gain = greatest * greatest * (cells.sqrt() + 4.0);
-        Ok(gain * (cells + 10.0) * self.law()?.error_bound())
+        let in_block = self.law()?.error_bound() / self.cells.norm();
+        let scale = self.reach(self.rows.dim() - 1);
+        let of_blocks = self.columns.iter().map(|columns| {
+            let bound = self.reach(columns[0]);
+            let beside = if columns.len() == 1 { 2.0 } else { 0.0 };
+            bound * bound * (bound * bound + beside * scale * scale)
+        });
+        let gain = (of_blocks.sum::<f64>() + scale.powi(4)).sqrt();
+        Ok(in_block * (1.0 + (cells + 9.0) / 20.0) * gain * (1.0 + 1e-9))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::vector;
     use crate::noise::SimulationGenerator;
+    use crate::noise::bounded;
     use crate::noise::testing::{assert_cdf, assert_mean};
 
     const RATE: f64 = 3.0;
@@ -298,20 +324,34 @@ mod tests {
 
     #[test]
     fn errors_of_a_draw_are_within_their_bound() {
-        // Unit errors of the cells, in all sign patterns of the first and single ones: the map to isometric coordinates is within its gain.
+        // Errors whose sizes sum to 1 in each block are greatest where one cell has them: the map to isometric coordinates is within its gain.
         let levels = levels();
-        let gain = levels.error_bound().unwrap() / levels.law().unwrap().error_bound() / 20.0;
-        let mut worst = 0.0_f64;
-        for pattern in 0..1_u32 << 10 {
-            let cells: Vec<f64> = (0..10)
-                .map(|c| if pattern >> c & 1 == 1 { 1.0 } else { -1.0 })
-                .collect();
+        let law = levels.law().unwrap();
+        let in_block = law.error_bound() / levels.cells.norm();
+        let gain = levels.error_bound().unwrap() / in_block / (1.0 + 19.0 / 20.0);
+        let (mut worst, mut rest) = (0.0_f64, 0);
+        for pattern in 0..8 * 6 * 6 {
+            let mut at = pattern;
+            let mut cells = vec![0.0; 10];
+            for (first, size) in [(0, 3), (3, 3), (6, 4)] {
+                cells[first + at % size] = if at / size % 2 == 0 { 1.0 } else { -1.0 };
+                at /= 2 * size;
+            }
             let mut matrix = vec![0.0; 49];
             levels.put(&cells, &mut matrix);
-            let norm = matrix.iter().map(|v| v * v).sum::<f64>().sqrt();
-            worst = worst.max(norm / 10.0_f64.sqrt());
+            worst = worst.max(vector::norm(&matrix));
+            // What is told is what is scaled.
+            let told: Vec<f64> = matrix.iter().map(|v| 4.0 * v).collect();
+            levels.scale_told(&mut matrix, 4.0);
+            rest += usize::from(matrix != told);
         }
-        assert!(worst <= gain && worst > 0.1 * gain, "{worst} {gain}");
+        assert!(
+            worst <= gain && worst > 0.8 * gain && rest == 0,
+            "{worst} {gain}"
+        );
+        // A rounding of the greatest size that passes is below a twentieth of the error.
+        let greatest = 1.001 * bounded::sum_tail(11) / RATE;
+        assert!(greatest * bounded::U < in_block / 20.0);
     }
 
     #[test]

@@ -305,10 +305,8 @@ fn check_levels(c: &Choices) -> Result<()> {
         "another budget than PureDP"
     } else if c.perturbation == Perturbation::Output {
         "mechanism=\"output\""
-    } else if c.loss.name() != "logistic" {
-        "another loss than the logistic one"
-    } else if !c.terms.is_of_rows() {
-        "persons or weights"
+    } else if c.loss.curvature_floor() > 0.0 {
+        "a loss with strong_convexity"
     } else if c.projection.decided() != Projection::NoiseAware {
         "a projection of the matrices"
     } else if c.calibration == Calibration::Paper {
@@ -317,7 +315,7 @@ fn check_levels(c: &Choices) -> Result<()> {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "moments=\"levels\" requires PureDP, objective perturbation of the logistic loss with an intercept, and rows in blocks, got {got} \
+        "moments=\"levels\" requires PureDP, objective perturbation with an intercept, and rows in blocks, got {got} \
          (use moments=\"joint\")"
     )))
 }

@@ -156,14 +156,14 @@ impl Spec {
         let loss = &*self.choices.loss;
         let of_levels = levels.as_ref().map(LevelTotals::error_bound).transpose()?;
         let hessian_seal = hessian.map(|noise| {
-            let greatest = loss.sup_curvature(radius);
-            let more = of_levels.unwrap_or(0.0);
+            // The entries that cells tell are sealed on a finer lattice, as if they were greater.
+            let finer = of_levels.map_or(1.0, |_| LevelTotals::FINER);
             self.matrix_seal(
                 Part::Hessian,
                 noise,
-                greatest,
+                finer * loss.sup_curvature(radius),
                 loss.tail_roundings(radius),
-                more,
+                finer * of_levels.unwrap_or(0.0),
             )
         });
         let greatest = loss.sup_slope(radius).powi(2);
