@@ -452,7 +452,7 @@ impl NewtonSpec {
             longest.min(self.greatest_radius())
         };
         let (share, beyond) = if self.is_pure() {
-            (pure::RADII[round], pure::BEYOND[round])
+            (pure::RADII[round], self.beyond(round)?)
         } else {
             (RADII[round], BEYOND_RADIUS[round])
         };

@@ -28,8 +28,14 @@ pub(super) const MOMENTS: f64 = 0.22;
 const SEALS: u32 = 8;
 const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 3);
 
-/// Share of the records whose rows weigh less, before each round and at last; the noise of small tables hides more.
-pub(super) const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.02];
+/// Share of the records whose rows weigh less, before each round; the noise of small tables hides more.
+const BEYOND: f64 = 0.05;
+/// The same at last: where the noise of the start has at least the variance of sampling, and where it has next to none.
+const BEYOND_LAST: [f64; 2] = [0.12, 0.02];
+/// For both variances: the radius over the root of the dimension; and the mean square of slopes over that of the greatest, which is .06 to
+/// .25 for log-odds.
+const LONG_ROW: f64 = 1.5;
+const SQUARED_SLOPE: f64 = 0.15;
 /// Shares below this many standard deviations of their noise are not told from none.
 pub(super) const SEEN: f64 = 3.0;
 
@@ -131,6 +137,22 @@ impl NewtonSpec {
             calibration: Calibration::Tight,
         };
         Spec::with_seal(choices, c.budget, self.seal_cost)
+    }
+
+    /// Share of the records whose rows weigh less, before a round or at last.
+    ///
+    /// The noise of the start grows with the longest row. Where it is the greater part of the error, a shorter radius shortens intervals; where
+    /// it is small, weights shall move no coefficient.
+    pub(super) fn beyond(&self, round: usize) -> Result<f64> {
+        if round < ROUNDS {
+            return Ok(BEYOND);
+        }
+        let [most, least] = BEYOND_LAST;
+        let dim = self.n_params() as f64;
+        let start = self.perturbed(LONG_ROW * dim.sqrt())?;
+        let noise = (dim + 1.0) * start.coefficients().scale.powi(2);
+        let sampling = SQUARED_SLOPE * self.choices.loss.slope_bound().powi(2) * self.divisor();
+        Ok((most * noise / sampling).clamp(least, most))
     }
 
     /// The ridge of the risk whose perturbed minimiser is the start of the last step, where rows weigh less beyond this radius.
