@@ -45,7 +45,7 @@ def errors(values, zeros):
     grid = points()
     counted = np.clip(values[values != 0.0] if zeros else values, LOWER, UPPER)
     m = len(counted)
-    rank = min(int(max(0.1 * m, ranks(CELLS), 1.0) if zeros else max(0.02 * m, RANK_ERROR, 1.0)), m // 3)
+    rank = min(int(max(0.2 * m, ranks(CELLS), 1.0) if zeros else max(0.02 * m, RANK_ERROR, 1.0)), m // 3)
     below = np.array([(counted < g).sum() for g in grid])
     above = np.array([(counted > g).sum() for g in grid])
     # The cells at the ends have what lies at the ends.
@@ -97,7 +97,7 @@ def test_no_neighbour_is_told_apart_beyond_epsilon(case, zeros):
 def bounds_of(grid, share, lower, upper, zeros):
     """Return the bounds of two cells, widened for a normal column."""
     low, high = (grid[upper], grid[lower + 1]) if lower == upper + 1 else (grid[lower], grid[upper + 1])
-    stretch = max(1.0, 2.2 / stats.norm.ppf(1 - max(share, 0.1 if zeros else 0.02)))
+    stretch = 1.0 if zeros else 2.2 / stats.norm.ppf(1 - share)
     middle, half = (low + high) / 2, (high - low) / 2 * stretch
     if high <= low:
         return LOWER, UPPER

@@ -19,8 +19,8 @@ use crate::{Error, Result};
 
 /// Share of the records that bounds leave out on either side, at least.
 const LEAST_SHARE: f64 = 0.02;
-/// The same of the values that are left where 0 stands apart: these are few, and the farthest of them a handful of records.
-const LEAST_OF_FEW: f64 = 0.1;
+/// The same of the values that are left where 0 stands apart: these are few, and the far ones of them so far that their rows would weigh less.
+const LEAST_OF_FEW: f64 = 0.2;
 /// Share beyond which bounds say nothing about a column.
 const MOST_SHARE: f64 = 0.3;
 /// Most columns of one release.
@@ -408,8 +408,12 @@ impl Stage {
             // Nearly all values lie at one point: the cells on both sides of it.
             (lower, upper) = (points[last], points[first + 1]);
         }
-        let share = self.share().max(least_share(public));
-        let stretch = LEAST_WIDTH / normal_quantile(1.0 - share);
+        // Where 0 stands apart the others are nothing like a normal column.
+        let stretch = if public.has_atoms() {
+            1.0
+        } else {
+            LEAST_WIDTH / normal_quantile(1.0 - self.share())
+        };
         let half = 0.5 * (upper - lower);
         let middle = lower + half;
         let (least, most) = if found {
