@@ -165,7 +165,7 @@ def check_rows(
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
         todo = f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell) or other
-        raise InvalidInput(msg + todo, row=row)
+        raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:

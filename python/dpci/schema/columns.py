@@ -1,5 +1,6 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
+import dataclasses
 import math
 import sys
 from collections.abc import Iterable
@@ -10,7 +11,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_flag, composed, needing
+from dpci.base.habits import LOGARITHMS
+from dpci.base.validation import check_flag, column, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
@@ -33,15 +35,23 @@ Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
+MARK = "=missing"
+"""End of the name of the column of the matrix that marks missing values."""
 _F64: TypeAlias = NDArray[np.float64]
-_NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
-_CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+_NUMBER_NEEDS = (
+    'the column needs missing="middle" where bounds are released, or else missing= a number within them; after a look '
+    "at the data the approver must agree to this change, docs/approve.md"
+)
+_CATEGORY_NEEDS = (
+    "the column needs missing= the category that it counts as; after a look at the data the approver must agree to "
+    "this change, docs/approve.md"
+)
 _OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 _OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
 _TARGET_NEEDS = {"missing": "nothing can stand for a target", "other": _OF_A_TARGET}
 
 
-@needing("lower", "upper", otherwise="UnboundedColumn")
+@column("lower", "upper", otherwise="UnboundedColumn")
 @dataclass(frozen=True, kw_only=True)
 class NumericColumn:
     """A number with public bounds; gives one column of the matrix.
@@ -76,7 +86,7 @@ class NumericColumn:
         "day". "": the cells are numbers.
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
     scale: Scale = "symmetric"
@@ -184,6 +194,7 @@ class NumericColumn:
         return back(self.transform, numbers)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnboundedColumn:
     """A number whose bounds nobody knows, for :func:`dpci.release_schema`, which makes a NumericColumn of it.
@@ -215,7 +226,7 @@ class UnboundedColumn:
     200000.0
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     lower: float | None = None
     upper: float | None = None
     zeros: bool = False
@@ -277,6 +288,7 @@ class UnboundedColumn:
         return np.where(gaps, np.nan, numbers)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class CategoricalColumn:
     """A value from a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
@@ -302,7 +314,7 @@ class CategoricalColumn:
         Category that replaces a value that is not in the list, whatever ``unknown`` says.
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     categories: tuple[str, ...]
     reference: str | None = None
     unknown: Unknown = "error"
@@ -395,6 +407,7 @@ class CategoricalColumn:
         return codes
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnlistedColumn:
     """A category whose list nobody knows, of which a release makes a CategoricalColumn.
@@ -422,7 +435,7 @@ class UnlistedColumn:
     ('A', 'B', 'other')
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     categories: tuple[str, ...] = ()
     reference: str | None = None
     other: str = "other"
@@ -465,11 +478,12 @@ class UnlistedColumn:
         return np.where(present, codes, -1).astype(np.float64), labels
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class ClassTarget:
     """Two public classes, each one or several labels of the table; gives -1 (negative) and 1 (positive)."""
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     negative: tuple[str, ...]
     positive: tuple[str, ...]
     source: str = ""
@@ -495,6 +509,7 @@ class ClassTarget:
         return np.where(codes == 1, 1.0, -1.0)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class CategoricalTarget:
     """Three public classes or more, the reference first, each one or several labels of the table; gives 0, 1, 2, ...
@@ -502,7 +517,7 @@ class CategoricalTarget:
     It is for :func:`dpci.multinomial.fit`. For two classes use :class:`ClassTarget`, which needs fewer parameters.
     """
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     classes: tuple[tuple[str, ...], ...]
     source: str = ""
     """Why the classes are public; it changes no row."""
@@ -538,12 +553,12 @@ class CategoricalTarget:
         return codes.astype(np.float64)
 
 
-@needing("lower", "upper", otherwise="UnboundedTarget")
+@column("lower", "upper", otherwise="UnboundedTarget")
 @dataclass(frozen=True, kw_only=True)
 class NumericTarget:
     """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit")."""
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
     scale: Scale = "symmetric"
@@ -575,6 +590,7 @@ class NumericTarget:
         return np.asarray((scaled - offset) / slope)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnboundedTarget:
     """A number to be predicted whose bounds nobody knows, of which :func:`dpci.release_schema` makes a NumericTarget.
@@ -592,7 +608,7 @@ class UnboundedTarget:
     80.0
     """
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     lower: float | None = None
     upper: float | None = None
     zeros: bool = False
@@ -697,7 +713,8 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
-        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}")
+        hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
+        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")
 
 
 def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
