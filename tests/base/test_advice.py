@@ -36,7 +36,7 @@ def test_collinear_indicators_are_refused_before_payment(schema):
     ):
         with pytest.raises(dpci.InvalidInput, match=r"none for 'sex': set reference= of the column.*reference='F'"):
             release()
-    assert not ledger.entries
+    assert not ledger.history
 
 
 def test_a_ridge_an_absent_intercept_and_a_formula_need_no_reference():

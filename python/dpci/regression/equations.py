@@ -16,7 +16,7 @@ from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, hidden, positive_part
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement
-from dpci.schema.columns import MARK
+from dpci.schema.cells import MARK
 
 _F64 = NDArray[np.float64]
 

@@ -24,6 +24,7 @@ from dpci.schema.cells import (
     days_since,
     is_day,
     label_of,
+    labels_of,
     listed,
     missing_cells,
     no_moments,
@@ -35,17 +36,9 @@ Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
-MARK = "=missing"
-"""End of the name of the column of the matrix that marks missing values."""
 _F64: TypeAlias = NDArray[np.float64]
-_NUMBER_NEEDS = (
-    'the column needs missing="middle" where bounds are released, or else missing= a number within them; after a look '
-    "at the data the approver must agree to this change, docs/approve.md"
-)
-_CATEGORY_NEEDS = (
-    "the column needs missing= the category that it counts as; after a look at the data the approver must agree to "
-    "this change, docs/approve.md"
-)
+_NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
+_CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
 _OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 _OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
 _TARGET_NEEDS = {"missing": "nothing can stand for a target", "other": _OF_A_TARGET}
@@ -328,7 +321,7 @@ class CategoricalColumn:
         if isinstance(categories, str):
             # "A, B" would be one category, which no record has.
             raise InvalidInput(f"column {self.name!r}: categories must be a list, got {categories!r}")
-        object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
+        object.__setattr__(self, "categories", labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
@@ -407,7 +400,6 @@ class CategoricalColumn:
         return codes
 
 
-@column()
 @dataclass(frozen=True, kw_only=True)
 class UnlistedColumn:
     """A category whose list nobody knows, of which a release makes a CategoricalColumn.
@@ -444,7 +436,7 @@ class UnlistedColumn:
     def __post_init__(self) -> None:
         _take_name(self, "name")
         if self.categories:
-            object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
+            object.__setattr__(self, "categories", labels_of(self.name, "categories", self.categories))
         object.__setattr__(self, "other", label_of(self.other))
         if self.missing is not None:
             object.__setattr__(self, "missing", label_of(self.missing))
@@ -491,8 +483,8 @@ class ClassTarget:
 
     def __post_init__(self) -> None:
         _take_name(self, "column")
-        object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
-        object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
+        object.__setattr__(self, "negative", labels_of(self.column, "negative", self.negative))
+        object.__setattr__(self, "positive", labels_of(self.column, "positive", self.positive))
         if both := sorted(set(self.negative) & set(self.positive)):
             raise InvalidInput(f"target {self.column!r}: a label must belong to one class only, got {both} in both")
 
@@ -509,7 +501,6 @@ class ClassTarget:
         return np.where(codes == 1, 1.0, -1.0)
 
 
-@column()
 @dataclass(frozen=True, kw_only=True)
 class CategoricalTarget:
     """Three public classes or more, the reference first, each one or several labels of the table; gives 0, 1, 2, ...
@@ -527,7 +518,7 @@ class CategoricalTarget:
         classes: object = self.classes
         if isinstance(classes, str) or not isinstance(classes, Iterable):
             raise InvalidInput(f"target {self.column!r}: classes must be a list, got {classes!r}")
-        listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
+        listed_classes = tuple(labels_of(self.column, "a class", each) for each in self.classes)
         object.__setattr__(self, "classes", listed_classes)
         if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):
             raise InvalidInput(
@@ -715,13 +706,3 @@ def _check_choice(name: str, field: str, value: object, choices: object) -> None
     if not isinstance(value, str) or value not in get_args(choices):
         hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
         raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")
-
-
-def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
-    """One label or several as a tuple of distinct strings."""
-    if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
-        values = (values,)
-    labels = tuple(label_of(value) for value in values)
-    if not labels or len(set(labels)) != len(labels):
-        raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
-    return labels
