@@ -111,7 +111,9 @@ else:
     def __getattr__(name: str) -> object:
         """Load a public module when it is asked for; functions and classes with those that are used together."""
         if name not in __all__ and name != "sklearn":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from dpci.base.habits import FUNCTIONS, instead  # noqa: PLC0415  # for those who guess a name
+
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead(name, FUNCTIONS)}")
         if name == "__version__":
             from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
 

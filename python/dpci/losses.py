@@ -11,7 +11,16 @@ from scipy import special
 
 from dpci import _core
 from dpci.base.codec import Rule, check_interval
-from dpci.base.validation import broken, check_choice, check_flag, check_not_negative, check_positive, check_reals
+from dpci.base.habits import LOSSES
+from dpci.base.validation import (
+    broken,
+    check_choice,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_reals,
+    in_short,
+)
 from dpci.errors import InvalidInput
 
 __all__ = [
@@ -355,8 +364,15 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in BUILT_IN:
         return BUILT_IN[loss]()
     names = ", ".join(map(repr, BUILT_IN))
-    hint = " (use dpci.multinomial.fit)" if isinstance(loss, str) and loss == SEVERAL else ""
-    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{hint}")
+    meant = LOSSES.get(loss.lower()) if isinstance(loss, str) else None
+    hint = (
+        " (use dpci.multinomial.fit)"
+        if isinstance(loss, str) and loss == SEVERAL
+        else f" (use {meant!r})"
+        if meant
+        else ""
+    )
+    raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={in_short(loss)}{hint}")
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:

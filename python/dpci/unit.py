@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import as_name, check_count, check_positive
+from dpci.base.validation import as_name, check_count, check_positive, in_short
 from dpci.errors import InvalidInput
 
 
@@ -211,7 +211,9 @@ def given_unit(persons: object, weights: object) -> Given:
     """Return the two keywords of a function that reads data, public and private parts apart."""
     unit = persons if isinstance(persons, Persons) else None if persons is None else Persons(persons)
     if unit is not None and unit.ids is None:
-        raise InvalidInput(f"persons must have ids where data are read, got {unit!r} (pass dpci.Persons(ids, ...))")
+        raise InvalidInput(
+            f"persons must have ids where data are read, got {in_short(unit)} (pass dpci.Persons(ids, ...))"
+        )
     if weights is not None and not isinstance(weights, Weights):
         raise InvalidInput(
             "weights must be dpci.Weights(values, bound=...), where bound is the greatest weight that any record could "
@@ -219,7 +221,8 @@ def given_unit(persons: object, weights: object) -> Given:
         )
     if weights is not None and weights.values is None:
         raise InvalidInput(
-            f"weights must have values where data are read, got {weights!r} (pass dpci.Weights(values, bound=...))"
+            f"weights must have values where data are read, got {in_short(weights)} (pass dpci.Weights(values, "
+            "bound=...))"
         )
     return Given(
         unit and unit.public,

@@ -142,8 +142,9 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
             exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
     assert printed.count("95% confidence intervals") == 1
+    assert "nothing would be refused" in printed or "agrees with the schema" in printed
     assert namespace["page"].startswith("<!DOCTYPE html>")
-    assert [sum(map(bool, block.splitlines())) for block in blocks("python")][1:] == [10]  # of their own file
+    assert [sum(map(bool, block.splitlines())) for block in blocks("python")][1:] == [11]  # of their own file
     assert list(namespace["result"].odds_ratios().names) == ["age", "bmi", "sex=M", "bmi=missing"]
     report = Path("approval.html").read_text(encoding="utf-8")
     assert "the ledger is undamaged, with 1 entry" in report

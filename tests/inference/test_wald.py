@@ -218,7 +218,8 @@ def test_rows_one_by_one(rows):
     test = result.wald_test(["x1", "x2", "intercept"])
     least = min(result.pvalues[1:])
     assert test.pvalue_by_rows == pytest.approx(1 - (1 - least) ** 3, rel=1e-9)
-    assert "(by rows)" in repr(test)
+    assert "from the least p-value of 3 separate tests" in repr(test)
+    assert "Wald statistic" not in repr(test)
 
 
 # The noise of the first is in the Hessian, that of the second in the gradient covariance alone.

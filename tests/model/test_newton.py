@@ -469,7 +469,7 @@ def test_the_covariance_of_gradients_is_what_noise_leaves_of_its_trace(loss, rel
 @pytest.mark.filterwarnings("ignore::dpci.FarRowsWarning")
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_noise_of_a_hessian_counts_once_under_pure_dp(k):
-    """Noise of the Hessian is in its inverse alone; with one or two parameters the error of the start counts as well."""
+    """Noise of the Hessian is in its inverse alone; with one or two parameters the error of the start counts, too."""
     X, y = population(22, 2000)
     record = record_of(dpci.fit(X[:, : 2 * k - 3 : 2], y, rows=1.0, budget=dpci.PureDP(0.7), seed=1))
     newton = dataclasses.replace(record.newton, starts=record.newton.params[None])

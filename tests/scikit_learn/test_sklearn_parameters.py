@@ -3,6 +3,7 @@
 import inspect
 import re
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -32,7 +33,9 @@ def test_each_parameter_is_described_with_each_class(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_type_checkers_know_all_arguments_of_the_constructor(kind):
     """A data class with a base class that has no type information would take any argument, as far as mypy knows."""
-    typed = next(base for base in kind.__mro__ if "__init__" in vars(base))
+    typed = next(
+        base for base in kind.__mro__ if "__init__" in vars(base) and base.__module__ == CommonParameters.__module__
+    )
     assert all(base is object or base.__module__ == CommonParameters.__module__ for base in typed.__mro__)
 
 
@@ -52,3 +55,14 @@ def test_a_later_description_replaces_an_earlier_one():
     attributes = "Attributes\n----------\nd_ : int\n    Four."
     found = merged([base, attributes, text])
     assert found == f"Line.\n\nText.\n\n{parameters}\n\n{attributes}\n\nExamples\n--------\n>>> 1\n"
+
+
+@pytest.mark.parametrize("name", ["C", "penalty", "n_jobs", "random_state", "max_iter", "budget"])
+def test_parameters_of_scikit_learn_are_answered_by_those_of_the_estimator(name):
+    with pytest.raises(TypeError, match=rf"^PrivateLogisticRegression\(\) got .* '{name}': pass "):
+        dpci.sklearn.PrivateLogisticRegression(**{name: 1})
+
+
+def test_the_second_label_in_order_is_the_positive_one():
+    with pytest.raises(dpci.InvalidInput, match="to model 'high', pass y == 'high'"):
+        dpci.sklearn.PrivateLogisticRegression(classes=("low", "high")).fit(np.zeros((4, 1)), ["low", "high"] * 2)

@@ -8,6 +8,10 @@ BUDGET = "pass budget=dpci.PureDP(epsilon=...), dpci.ApproxDP(epsilon=..., delta
 _BOUNDS = "pass schema=, with the bounds of every column; rows= for an array"
 _PERSONS = "pass persons=, the column with the ids of persons"
 _WEIGHTS = "pass weights=dpci.Weights(values, bound=...)"
+_SANDWICH = (
+    "pass nothing: intervals rest on the sandwich covariance, but for linear regressions, for which "
+    "dpci.regression.release(..., robust=True).fit() has it"
+)
 _NO_OFFSET = "pass nothing, because offsets are missing (docs/features.md)"
 
 KEYWORDS: Final[Mapping[str, str]] = {
@@ -22,7 +26,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("groups", "cluster", "clusters", "cluster_id", "user_id"), _PERSONS),
     **dict.fromkeys(("offset", "exposure"), _NO_OFFSET),
     **dict.fromkeys(("random_state", "rng"), "pass seed=, for tests alone: a fit with a seed is not private"),
-    **dict.fromkeys(("cov_type", "vcov", "robust"), "pass nothing: intervals rest on the sandwich covariance"),
+    **dict.fromkeys(("cov_type", "vcov", "robust"), _SANDWICH),
     **dict.fromkeys(("max_iter", "tol", "solver"), "pass nothing: every minimiser has a certificate"),
     **dict.fromkeys(("formula",), "pass schema=dpci.schema.Schema.from_formula(formula, schema)"),
     **dict.fromkeys(("data", "df"), "pass the table as the first argument"),
@@ -37,6 +41,69 @@ KEYWORDS: Final[Mapping[str, str]] = {
 }
 """Advice for each keyword that a fit does not have."""
 
+MATRICES: Final[Mapping[str, str]] = {
+    **KEYWORDS,
+    **dict.fromkeys(("cov_type", "vcov"), "pass robust=True, for standard errors as HC0"),
+}
+"""Advice for keywords of a release of a moment matrix."""
+
+_LATER = "the release decides it: dpci.regression.release(..., robust=True)"
+REGRESSIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("cov_type", "vcov", "robust"), f"pass covariance='robust', where {_LATER}"),
+    **dict.fromkeys(("formula", "data", "y", "X", "schema"), "pass target= and features=, names of released columns"),
+    **dict.fromkeys(("fit_intercept", "hasconst"), "pass intercept="),
+    **dict.fromkeys(("budget", "epsilon"), "pass nothing: a regression from a released matrix costs nothing"),
+    **dict.fromkeys(("alpha", "lambda_", "ridge", "penalty"), "pass l2_strength="),
+}
+"""Advice for keywords of a regression from a released moment matrix."""
+
+ESTIMATORS: Final[Mapping[str, str]] = {
+    **KEYWORDS,
+    **dict.fromkeys(("budget", "privacy_budget", "eps"), "pass epsilon=, with delta= for approximate DP, or rho="),
+    **dict.fromkeys(("lambda_", "lam", "reg", "penalty", "ridge", "l2", "alpha"), "pass l2_strength="),
+    **dict.fromkeys(("intercept", "add_intercept"), "pass fit_intercept="),
+    **dict.fromkeys(("bounds", "bounds_X", "data_norm"), "pass row_norm=, or rows=, an object of dpci.rows"),
+    **dict.fromkeys(("sample_weight",), "pass it to fit, and weights=dpci.Weights(bound=...) to the estimator"),
+    **dict.fromkeys(("groups", "cluster", "user_id"), "pass persons=, the ids, to fit"),
+    **dict.fromkeys(("schema",), "put dpci.sklearn.PublicScaler(schema) before the estimator in a pipeline"),
+    **dict.fromkeys(("accountant",), "pass ledger=dpci.Ledger(total)"),
+    **dict.fromkeys(("n_jobs",), "pass n_threads="),
+    **dict.fromkeys(("family", "link"), "take the estimator of that name, or PrivateRegressor(loss=...)"),
+}
+"""Advice for each parameter that an estimator for scikit-learn does not have."""
+
+LOGARITHMS = "add a column of logarithms to the table first, a public function of each row, and describe that column"
+
+COLUMNS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("min", "minimum", "low"), "pass lower="),
+    **dict.fromkeys(("max", "maximum", "high"), "pass upper="),
+    **dict.fromkeys(("bounds", "range"), "pass lower= and upper="),
+    **dict.fromkeys(("levels", "values"), "pass categories="),
+    **dict.fromkeys(("ref", "base", "baseline", "drop"), "pass reference="),
+    **dict.fromkeys(("transform", "log"), LOGARITHMS),
+    **dict.fromkeys(("na", "fill", "impute", "default"), "pass missing="),
+    **dict.fromkeys(("units",), "pass unit="),
+}
+"""Advice for each field that a column or target of a schema does not have."""
+
+LOSSES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("logit", "binomial", "bernoulli", "log_loss", "log"), "logistic"),
+    **dict.fromkeys(("gaussian", "normal", "ols", "linear", "squared_error", "mse", "l2"), "squared"),
+    **dict.fromkeys(("hinge", "svm"), "huber_hinge"),
+    **dict.fromkeys(("negbin", "nb"), "negative_binomial"),
+}
+"""The loss that other libraries call by another name."""
+
+_FIT = "use dpci.fit(table, schema=..., budget=...)"
+FUNCTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("Logit", "logit", "LogisticRegression", "glm", "GLM"), _FIT),
+    **dict.fromkeys(("OLS", "ols", "lm", "LinearRegression"), f"{_FIT} with a target that is a number"),
+    **dict.fromkeys(("Poisson", "poisson"), f"{_FIT} with loss='poisson'"),
+    **dict.fromkeys(("read_csv", "read_excel", "read_parquet"), "use dpci.read(path)"),
+    **dict.fromkeys(("Schema", "PartialSchema", "NumericColumn", "CategoricalColumn"), "import it from dpci.schema"),
+}
+"""Advice for each name that the package does not have."""
+
 INTERVALS: Final[Mapping[str, str]] = {
     "alpha": "pass level=, which is 1 - alpha",
     **dict.fromkeys(("cols", "parm", "which"), "pass contrast=, a name or a list of names"),
@@ -49,7 +116,10 @@ _READS = "it would read the data again, which no budget pays for (docs/features.
 _UNITS = "use params, or in_units().params in the units of the table"
 
 NAMES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("rsquared", "rsquared_adj", "r_squared"), f"{_READS}; a LinearFit has rsquared"),
+    **dict.fromkeys(
+        ("rsquared", "rsquared_adj", "r_squared"),
+        "use rsquared of a linear regression, which is adjusted; other fits have none",
+    ),
     **dict.fromkeys(("prsquared", "llf", "loglike", "logLik"), _READS),
     **dict.fromkeys(("aic", "bic", "AIC", "BIC", "deviance", "null_deviance", "score", "glance"), _READS),
     **dict.fromkeys(("resid", "resid_response", "residuals", "fittedvalues", "fitted_values", "augment"), _READS),
@@ -63,8 +133,9 @@ NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("t_test", "f_test", "anova"), "use wald_test(hypothesis)"),
     **dict.fromkeys(("get_prediction", "predict_interval"), "use predict_conf_int(X)"),
     **dict.fromkeys(("get_margeff", "margins"), "use marginal_effects(at)"),
-    **dict.fromkeys(("summary2",), "use summary(full=True)"),
+    **dict.fromkeys(("summary2",), "use summary()"),
     **dict.fromkeys(("as_latex", "as_text", "as_html", "to_text"), "use to_latex(), to_markdown() or summary()"),
+    "fit": "it is fitted; dpci.regression.MomentMatrix.of(result).fit() has further regressions of a linear one",
     **dict.fromkeys(("save", "dump", "to_pickle"), "use to_json(path)"),
     **dict.fromkeys(("load", "read_json"), "use dpci.load(path)"),
     **dict.fromkeys(("to_frame", "to_dataframe", "to_pandas", "params_table"), "use tidy() or summary_frame()"),

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.habits import BUDGET, unexpected
+from dpci.base.habits import BUDGET, COLUMNS, unexpected
 from dpci.errors import InvalidInput
 
 _Value = TypeVar("_Value")
@@ -47,14 +47,26 @@ def check_different(rule: str, values: Iterable[Hashable]) -> None:
 
 
 _SEED_END = 2**64
+_LONGEST = 80
+"""Longest text of an object in a message."""
 
 _Choice = TypeVar("_Choice", bound=str)
+
+
+def in_short(value: object) -> str:
+    """Return a value as messages show it: no more than its type where its text is long, or may hold rows of data."""
+    kind = type(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
+    # Rows are records: arrays and frames of any size.
+    text = "" if hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0 else repr(value)
+    return text if 0 < len(text) <= _LONGEST and "\n" not in text else f"an object of {kind.__name__}"
 
 
 def broken(name: str, rule: str, value: object) -> InvalidInput:
     """Return the error for an argument that must be ``rule`` and is not."""
     plain = value if isinstance(value, int | float | str) else None
-    return InvalidInput(f"{name} must be {rule}, got {name}={value!r}", name=name, value=plain)
+    return InvalidInput(f"{name} must be {rule}, got {name}={in_short(value)}", name=name, value=plain)
 
 
 def check_real(name: str, value: object) -> float:
@@ -209,22 +221,32 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
     return decorate
 
 
-def needing(*names: str, otherwise: str) -> Callable[[type[_Value]], type[_Value]]:
-    """Return a decorator of classes that refuse public bounds which are not given with the name of another class."""
+def advised_class(kind: type, advice: Mapping[str, str], *, needed: Sequence[str] = (), otherwise: str = "") -> None:
+    """Let a class refuse unknown parameters with advice, and the lack of public bounds with the name of another class.
+
+    ``needed``: the bounds; ``otherwise``: the class for those who do not know them.
+    """
+    made: Any = kind.__init__  # type: ignore[misc]  # of the class as it is
+    known = inspect.signature(made).parameters
+
+    @functools.wraps(made)
+    def checked(self: object, *args: object, **given: object) -> None:
+        for name in given:
+            if name not in known:
+                raise unexpected(type(self).__name__, name, advice)
+        if not given.keys() >= set(needed):
+            wanted = " and ".join(f"{name}=" for name in needed)
+            raise TypeError(f"{kind.__name__} needs {wanted}, which are public: if nobody knows them, take {otherwise}")
+        made(self, *args, **given)
+
+    setattr(kind, "__init__", checked)  # noqa: B010  # a checker of types keeps the signature of the class
+
+
+def column(*needed: str, otherwise: str = "") -> Callable[[type[_Value]], type[_Value]]:
+    """Return a decorator of descriptions of columns, see :func:`advised_class`."""
 
     def decorate(kind: type[_Value]) -> type[_Value]:
-        made: Any = kind.__init__  # of the class as it is
-
-        @functools.wraps(made)
-        def checked(*args: object, **given: object) -> None:
-            if len(args) == 1 and not given.keys() >= set(names):
-                wanted = " and ".join(f"{name}=" for name in names)
-                raise TypeError(
-                    f"{kind.__name__} needs {wanted}, which are public: if nobody knows them, take {otherwise}"
-                )
-            made(*args, **given)
-
-        setattr(kind, "__init__", checked)  # noqa: B010  # a checker of types keeps the signature of the class
+        advised_class(kind, COLUMNS, needed=needed, otherwise=otherwise)
         return kind
 
     return decorate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import broken, check_count, check_flag, check_positive, check_real
+from dpci.base.validation import broken, check_count, check_flag, check_positive, check_real, in_short
 from dpci.data.persons import check_no_column_of_persons
 from dpci.errors import InvalidInput
 from dpci.schema.columns import NumericColumn
@@ -144,7 +144,7 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
         names a column of persons.
     """
     if not isinstance(schema, Schema):
-        raise InvalidInput(f"schema must be a Schema, got {schema!r}")
+        raise InvalidInput(f"schema must be a Schema, got {in_short(schema)}")
     check_no_column_of_persons(schema.persons, "a histogram takes every row for a person")
     if len(schema.names) != sum(len(column.names) for column in schema.columns) or schema.terms:
         raise InvalidInput(

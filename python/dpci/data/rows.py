@@ -13,7 +13,7 @@ from dpci import _core
 from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.coded import CodedRows
 from dpci.data.dask import dask_partitions
-from dpci.data.frames import check_same_index, column_labels
+from dpci.data.frames import check_same_index, column_labels, is_frame
 from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, RowChoices, check_smooth, describe
 from dpci.data.persons import check_index_of_persons, count_records, numbered
@@ -253,5 +253,7 @@ def as_partitions(source: Source) -> Partitions | None:
                 f"X must be readable several times, got {type(X).__name__}, which can be read only once: pass "
                 "dpci.Chunks(function) with a function that returns a fresh iterable each time"
             )
-        raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
+        advice = " (pass schema=, which names the target of a table and bounds its columns)" if is_frame(X) else ""
+        got = f"got y=None and X of type {type(X).__name__}"
+        raise InvalidInput(f"y must be given unless X holds the targets, {got}{advice}")
     return dask_partitions(X, y, beside.given) if is_dask(X) else None

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_different, check_finite, check_real, composed, place_of
+from dpci.base.validation import check_different, check_finite, check_real, composed, in_short, place_of
 from dpci.data.arrays import as_numbers
 from dpci.data.frames import is_frame
 from dpci.errors import InvalidInput
@@ -87,7 +87,9 @@ def _numbers(contrast: object, names: tuple[str, ...], what: str) -> NDArray[np.
         with np.errstate(over="ignore"):  # a long double beyond the range becomes infinite, which is refused
             matrix = np.atleast_2d(as_numbers(what, contrast)).astype(np.float64)
     except InvalidInput as error:
-        raise InvalidInput(f"{what} must be an array of numbers, or name parameters, got {contrast!r}") from error
+        raise InvalidInput(
+            f"{what} must be an array of numbers, or name parameters, got {in_short(contrast)}"
+        ) from error
     labels = row_labels(contrast)
     if labels is not None and matrix.ndim == 2 and matrix.shape[1] == len(labels):
         matrix = _placed(matrix, labels, names, what)
@@ -101,7 +103,9 @@ def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[
     if isinstance(row, str):
         row = {row: 1.0}
     if not isinstance(row, Mapping) or not row:
-        raise InvalidInput(f"{what} must hold names of parameters, or mappings from names to numbers, got {row!r}")
+        raise InvalidInput(
+            f"{what} must hold names of parameters, or mappings from names to numbers, got {in_short(row)}"
+        )
     check_different(f"the names in {what} must differ", row)
     values = np.zeros(len(names))
     terms = []

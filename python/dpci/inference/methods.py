@@ -99,6 +99,7 @@ class Inference(FitFacts, Estimated):
         estimates = self._estimates(target).mapped(matrix, shift)
         return TableUnits(estimates, names, units, joint_method=joint, private=self.private)
 
+    @advised(INTERVALS)
     def odds_ratios(
         self,
         *,
@@ -125,6 +126,7 @@ class Inference(FitFacts, Estimated):
         """
         return odds_ratios(self._release, self._without_intercept(level, contrast, simultaneous, target))
 
+    @advised(INTERVALS)
     def rate_ratios(
         self,
         *,
@@ -364,14 +366,11 @@ class Inference(FitFacts, Estimated):
         tested = estimates.wald_test(labels, value, method=chosen, private=self.private)
         if noisy and method != "by_rows":
             outcome = (
-                "and a joint test may reject true hypotheses too often; this p-value was computed with method='by_rows'"
+                "the p-value comes from separate tests of the rows (method='by_rows'), which depend less on the noise"
                 if method == "auto"
-                else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
+                else "the joint test may reject true hypotheses too often; method='by_rows' depends less on the noise"
             )
-            message = (
-                f"moment noise: the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, "
-                f"{outcome}"
-            )
+            message = f"moment noise: the released matrices are too noisy for a joint test of several rows: {outcome}"
             warn(MomentNoiseWarning(message, ratio=ratio))
         return replace(tested, units=SCALED) if self.schema is not None else tested
 

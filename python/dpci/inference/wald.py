@@ -133,6 +133,8 @@ class WaldTest(Displayed):
         return Document(parts=parts, banner=BANNER[self.private])
 
     def _statistic_lines(self) -> list[tuple[str, str]]:
+        if self.method == "by_rows" and self.df > 1:  # the statistic belongs to the other p-value
+            return []
         shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"
         return [("Wald statistic", shown), ("degrees of freedom", str(self.df))]
 
@@ -142,7 +144,8 @@ class WaldTest(Displayed):
             return [("p-value", joint)]
         if self.method == "joint":
             return [("p-value", f"{joint} (joint)"), ("p-value by rows", by_rows)]
-        return [("p-value", f"{by_rows} (by rows)")]
+        tests = f"{self.df} separate tests, one for each row"
+        return [("p-value", f"{by_rows} (from the least p-value of {tests})")]
 
     def __repr__(self) -> str:
         return self.summary()

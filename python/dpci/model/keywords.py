@@ -11,7 +11,8 @@ from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
 from dpci.model.settings import AUTO, Settings
-from dpci.schema.columns import NumericTarget
+from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
 from dpci.sources.described import check_schema
 from dpci.unit import Persons
@@ -130,3 +131,28 @@ def used_keywords(
                 f"{name} must be {default!r} with mechanism={mechanism!r}, which does not use it, got {shown}{advice}"
             )
     return {name: value for name, value in keywords.items() if name not in {*unused, "mechanism"}}
+
+
+def check_references(schema: Schema | PartialSchema, *, fit_intercept: bool, ridge: str) -> None:
+    """Refuse regressors that are collinear whatever the table holds: indicators of all categories beside the like.
+
+    ``ridge``: the keyword by which they can be fitted all the same.
+    """
+    known, later = known_of(schema), set()
+    if isinstance(schema, PartialSchema) and schema.counts_share is not None:
+        # The most common category of a list.
+        later = {column.name for column in schema.unlisted}
+    whole = [
+        column
+        for column in known.columns
+        if isinstance(column, CategoricalColumn) and column.reference is None and column.covers_all
+        if column.name not in later
+    ]
+    if not known.terms and len(whole) + fit_intercept > 1:
+        first = whole[0]
+        example = f", such as reference={first.categories[0]!r}" if first.categories else ""
+        raise InvalidInput(
+            "categorical columns need a reference category where there is no ridge, because the indicators of all "
+            f"categories have the sum 1, like those of another column or the intercept, got none for {first.name!r}: "
+            f"set reference= of the column{example}, write the model as a formula, or pass {ridge}"
+        )

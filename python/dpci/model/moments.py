@@ -6,13 +6,13 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
-from dpci.base.validation import broken
+from dpci.base.validation import broken, in_short
 from dpci.base.warn import warn
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
-from dpci.model.keywords import used_keywords
+from dpci.model.keywords import check_references, used_keywords
 from dpci.model.settings import AUTO
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
@@ -23,7 +23,6 @@ from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.rows import read_rows
-from dpci.schema.columns import CategoricalColumn
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema, on_violation_of
 from dpci.sources.described import check_schema, source_of
@@ -87,7 +86,8 @@ def plan_moments(
         return planned(case, asked, like=like)
     if like is not None:
         raise InvalidInput(
-            f"like must be None for a schema with gaps, got {like!r} (pass schema=like.schema, whose bounds are known)"
+            f"like must be None for a schema with gaps, got {in_short(like)} (pass schema=like.schema, whose bounds "
+            "are known)"
         )
     return planned_with_gaps(case, asked, made.gaps)
 
@@ -112,7 +112,7 @@ def _choices(
         known = check_schema(known_of(schema))
         fit_intercept = fit_intercept and known.intercept
         if l2_strength == 0.0:
-            _check_references(schema, known, fit_intercept=fit_intercept)
+            check_references(schema, fit_intercept=fit_intercept, ridge="l2_strength='private'")
         beyond = on_violation_of(known, beyond)
     counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
     made = choices_of_fit(
@@ -159,23 +159,3 @@ def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Re
             "regressions with an intercept, got False"
         )
     return (Regression(l2_strength=l2_strength),)
-
-
-def _check_references(schema: Schema | PartialSchema, known: Schema, *, fit_intercept: bool) -> None:
-    """Refuse regressors that are collinear whatever the table holds: indicators of all categories beside the like."""
-    later = set()
-    if isinstance(schema, PartialSchema) and schema.counts_share is not None:
-        # The most common category of a list.
-        later = {column.name for column in schema.unlisted}
-    whole = [
-        column.name
-        for column in known.columns
-        if isinstance(column, CategoricalColumn) and column.reference is None and column.covers_all
-        if column.name not in later
-    ]
-    if not known.terms and len(whole) + fit_intercept > 1:
-        raise InvalidInput(
-            "categorical columns need a reference category where there is no ridge, because the indicators of all "
-            f"categories have the sum 1, like those of another column or the intercept, got none for {whole[0]!r}: "
-            "set its reference in the schema, write the model as a formula, or pass l2_strength='private'"
-        )

@@ -14,11 +14,11 @@ from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
-from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
+from dpci.model.keywords import check_keywords, check_references, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
 from dpci.released.newton import Newton
-from dpci.rows import core_rows
-from dpci.schema.partial import PartialSchema
+from dpci.rows import core_rows, read_rows
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
@@ -38,6 +38,10 @@ def check_newton(keywords: dict[str, Any]) -> None:
         )
     advice = _INSTEAD if keywords.get("mechanism") is None else ""
     used_keywords(keywords, NewtonSteps.name, allowed=("classes",), advice=advice)
+    schema = keywords.get("schema")
+    if isinstance(schema, Schema | PartialSchema):
+        intercept = read_rows(keywords.get("rows"))[2] is not None and known_of(schema).intercept
+        check_references(schema, fit_intercept=intercept, ridge="l2_strength=, the weight of a ridge")
 
 
 def for_groups(
@@ -52,7 +56,7 @@ def for_groups(
     fitted = dict(keywords)
     loss = default_loss(keywords.get("loss"), schema)
     if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), check_budget(budget), loss):
-        check_newton(fitted)
+        check_newton({**fitted, "schema": schema})
         fitted |= {"l2_strength": 0.0, "mechanism": NewtonSteps()}
     check_keywords(function, fitted, allowed=allowed, required=())
     return {**fitted, "loss": loss}
@@ -191,7 +195,7 @@ def plan_newton(
 
     ``schema`` is the blank one of ``partial``, where that has gaps.
     """
-    check_newton(keywords)
+    check_newton({**keywords, "schema": partial or schema})
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
     pure = isinstance(settings.budget, PureDP)
     unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"

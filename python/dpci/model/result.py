@@ -5,7 +5,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
-from dpci.base.validation import check_flag
+from dpci.base.habits import INTERVALS
+from dpci.base.validation import advised, check_flag
 from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
@@ -33,6 +34,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
 
     __slots__ = ()
 
+    @advised(INTERVALS)
     def summary(
         self,
         *,
@@ -60,6 +62,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         return as_text(self._summary(view, full=check_flag("full", full)))
 
+    @advised(INTERVALS)
     def plot(
         self,
         *,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.tables import change_text
 from dpci.base.threads import check_threads
-from dpci.base.validation import broken
+from dpci.base.validation import broken, in_short
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.frames import check_same_index
@@ -358,7 +358,7 @@ def ex_post_losses_not_private(
     # The compiled function behind the report is no part of its face.
     bounds = getattr(report, "_bounds", None)
     if not isinstance(bounds, _core.RecordBounds):
-        raise InvalidInput(f"report must be a Report of dpci.per_instance, got {report!r}")
+        raise InvalidInput(f"report must be a Report of dpci.per_instance, got {in_short(report)}")
     n_threads = check_threads(n_threads)
     data = report.encoded(X, y, persons=persons, weights=weights)
     encoded = report.encoded(records, targets, persons=record_persons, weights=record_weights)

@@ -16,6 +16,7 @@ from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, hidden, positive_part
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement
+from dpci.schema.cells import MARK
 
 _F64 = NDArray[np.float64]
 
@@ -405,8 +406,16 @@ def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> 
     named = [name for name, part in zip(model.names, found["direction"], strict=True) if part >= _NAMED]
     listed = ", ".join(map(repr, named))
     what = "varies" if len(named) == 1 else "vary together"
+    # Noise may make a variance negative.
+    rule = f"the regressors must vary more than the noise in the matrix: {listed} {what} by {max(least, 0.0):.3g}"
+    if gaps := [name.removesuffix(MARK) for name in named if name.endswith(MARK)]:
+        rest = [name for name in model.features if name not in named or not name.endswith(MARK)]
+        raise InvalidInput(
+            f"too few rows have {' or '.join(map(repr, gaps))} missing for this budget: {rule} in the weakest "
+            f"direction, but at least {needed:.3g} is needed (free of charge: "
+            f"MomentMatrix.of(result).fit(features={rest}))"
+        )
     raise InvalidInput(
-        f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the weakest "
-        f"direction, but at least {needed:.3g} is needed (leave out a column, use l2_strength='private', narrower "
-        "bounds or a greater budget)"
+        f"{rule} in the weakest direction, but at least {needed:.3g} is needed (leave out a column, use "
+        "l2_strength='private', narrower bounds or a greater budget)"
     )

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.approval.approvable import Approvable
+from dpci.base.habits import REGRESSIONS
 from dpci.base.tables import printable
-from dpci.base.validation import broken, check_choice, check_flag, check_fraction, place_of
+from dpci.base.validation import advised, broken, check_choice, check_flag, check_fraction, in_short, place_of
 from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -99,6 +100,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         moments.flags.writeable = False
         return np.asarray(moments)
 
+    @advised(REGRESSIONS)
     def fit(
         self,
         target: str | None = None,
@@ -159,7 +161,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         The intervals are not corrected for the number of regressions.
         """
         if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
-            raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
+            raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {in_short(feature_sets)}")
         common = {"intercept": intercept, "l2_strength": l2_strength, "covariance": covariance}
         return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
@@ -316,5 +318,5 @@ def _chosen(name: str, values: object, known: tuple[str, ...]) -> tuple[str, ...
 def _column(name: str, value: object, known: tuple[str, ...]) -> str:
     place = place_of(value, known)
     if place is None:
-        raise InvalidInput(f"{name} must be of the columns {', '.join(known)}, got {value!r}")
+        raise InvalidInput(f"{name} must be of the columns {', '.join(known)}, got {in_short(value)}")
     return known[place]

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.habits import KEYWORDS
-from dpci.base.validation import advised
+from dpci.base.habits import MATRICES
+from dpci.base.validation import advised, in_short
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, NeighborsLike, PureDP
 from dpci.data.arrays import Table
@@ -53,7 +53,7 @@ from dpci.unit import PersonsLike, Weights, given_unit
 _TARGET_BOUND = 1.0
 
 
-@advised(KEYWORDS)
+@advised(MATRICES)
 def release(
     X: Table | NamedTable | Partitions | str | PathLike[str],
     y: ArrayLike | None = None,
@@ -184,7 +184,7 @@ def check_no_bounds(bounds: object, target_bound: object) -> None:
     is_default = isinstance(target_bound, float) and target_bound == _TARGET_BOUND
     for name, value in (("bounds", bounds), ("target_bound", None if is_default else target_bound)):
         if value is not None:
-            raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {value!r}")
+            raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {in_short(value)}")
 
 
 _Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]

@@ -347,6 +347,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
             return summary_of_release(self._release, self.interval_refusal)
         return page_of_regression(*self._parts(), level=0.95, title=None, digest=self.digest)
 
+    @advised(INTERVALS)
     def summary(self, *, level: float = 0.95) -> str:
         """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""
         if self.interval_refusal is not None:

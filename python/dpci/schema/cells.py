@@ -17,6 +17,8 @@ from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
 
+MARK = "=missing"
+"""End of the name of the column of the matrix that marks missing values."""
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
@@ -153,6 +155,16 @@ def shortened(cell: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
+def labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
+    """One label or several as a tuple of distinct strings."""
+    if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
+        values = (values,)
+    labels = tuple(label_of(value) for value in values)
+    if not labels or len(set(labels)) != len(labels):
+        raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
+    return labels
+
+
 def check_rows(
     name: str, values: object, valid: NDArray[np.bool_], rule: str, *, missing: str, other: str = ""
 ) -> None:
@@ -164,8 +176,9 @@ def check_rows(
         row = int(np.argmin(valid))
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
-        todo = f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell) or other
-        raise InvalidInput(msg + todo, row=row)
+        late = "; after a look at the data the approver must agree, docs/approve.md" * ("missing=" in missing)
+        todo = f" (a missing value: {missing}{late})" if is_missing(cell) else _what_to_do(cell) or other
+        raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:

@@ -1,5 +1,6 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
+import dataclasses
 import math
 import sys
 from collections.abc import Iterable
@@ -10,7 +11,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_flag, composed, needing
+from dpci.base.habits import LOGARITHMS
+from dpci.base.validation import check_flag, column, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
@@ -22,6 +24,7 @@ from dpci.schema.cells import (
     days_since,
     is_day,
     label_of,
+    labels_of,
     listed,
     missing_cells,
     no_moments,
@@ -41,7 +44,7 @@ _OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
 _TARGET_NEEDS = {"missing": "nothing can stand for a target", "other": _OF_A_TARGET}
 
 
-@needing("lower", "upper", otherwise="UnboundedColumn")
+@column("lower", "upper", otherwise="UnboundedColumn")
 @dataclass(frozen=True, kw_only=True)
 class NumericColumn:
     """A number with public bounds; gives one column of the matrix.
@@ -76,7 +79,7 @@ class NumericColumn:
         "day". "": the cells are numbers.
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
     scale: Scale = "symmetric"
@@ -184,6 +187,7 @@ class NumericColumn:
         return back(self.transform, numbers)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnboundedColumn:
     """A number whose bounds nobody knows, for :func:`dpci.release_schema`, which makes a NumericColumn of it.
@@ -215,7 +219,7 @@ class UnboundedColumn:
     200000.0
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     lower: float | None = None
     upper: float | None = None
     zeros: bool = False
@@ -277,6 +281,7 @@ class UnboundedColumn:
         return np.where(gaps, np.nan, numbers)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class CategoricalColumn:
     """A value from a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
@@ -302,7 +307,7 @@ class CategoricalColumn:
         Category that replaces a value that is not in the list, whatever ``unknown`` says.
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     categories: tuple[str, ...]
     reference: str | None = None
     unknown: Unknown = "error"
@@ -316,7 +321,7 @@ class CategoricalColumn:
         if isinstance(categories, str):
             # "A, B" would be one category, which no record has.
             raise InvalidInput(f"column {self.name!r}: categories must be a list, got {categories!r}")
-        object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
+        object.__setattr__(self, "categories", labels_of(self.name, "categories", self.categories))
         if self.reference is not None:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
@@ -422,7 +427,7 @@ class UnlistedColumn:
     ('A', 'B', 'other')
     """
 
-    name: str
+    name: str = dataclasses.field(kw_only=False)
     categories: tuple[str, ...] = ()
     reference: str | None = None
     other: str = "other"
@@ -431,7 +436,7 @@ class UnlistedColumn:
     def __post_init__(self) -> None:
         _take_name(self, "name")
         if self.categories:
-            object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
+            object.__setattr__(self, "categories", labels_of(self.name, "categories", self.categories))
         object.__setattr__(self, "other", label_of(self.other))
         if self.missing is not None:
             object.__setattr__(self, "missing", label_of(self.missing))
@@ -465,11 +470,12 @@ class UnlistedColumn:
         return np.where(present, codes, -1).astype(np.float64), labels
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class ClassTarget:
     """Two public classes, each one or several labels of the table; gives -1 (negative) and 1 (positive)."""
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     negative: tuple[str, ...]
     positive: tuple[str, ...]
     source: str = ""
@@ -477,8 +483,8 @@ class ClassTarget:
 
     def __post_init__(self) -> None:
         _take_name(self, "column")
-        object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
-        object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
+        object.__setattr__(self, "negative", labels_of(self.column, "negative", self.negative))
+        object.__setattr__(self, "positive", labels_of(self.column, "positive", self.positive))
         if both := sorted(set(self.negative) & set(self.positive)):
             raise InvalidInput(f"target {self.column!r}: a label must belong to one class only, got {both} in both")
 
@@ -502,7 +508,7 @@ class CategoricalTarget:
     It is for :func:`dpci.multinomial.fit`. For two classes use :class:`ClassTarget`, which needs fewer parameters.
     """
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     classes: tuple[tuple[str, ...], ...]
     source: str = ""
     """Why the classes are public; it changes no row."""
@@ -512,7 +518,7 @@ class CategoricalTarget:
         classes: object = self.classes
         if isinstance(classes, str) or not isinstance(classes, Iterable):
             raise InvalidInput(f"target {self.column!r}: classes must be a list, got {classes!r}")
-        listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
+        listed_classes = tuple(labels_of(self.column, "a class", each) for each in self.classes)
         object.__setattr__(self, "classes", listed_classes)
         if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):
             raise InvalidInput(
@@ -538,12 +544,12 @@ class CategoricalTarget:
         return codes.astype(np.float64)
 
 
-@needing("lower", "upper", otherwise="UnboundedTarget")
+@column("lower", "upper", otherwise="UnboundedTarget")
 @dataclass(frozen=True, kw_only=True)
 class NumericTarget:
     """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit")."""
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
     scale: Scale = "symmetric"
@@ -575,6 +581,7 @@ class NumericTarget:
         return np.asarray((scaled - offset) / slope)
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnboundedTarget:
     """A number to be predicted whose bounds nobody knows, of which :func:`dpci.release_schema` makes a NumericTarget.
@@ -592,7 +599,7 @@ class UnboundedTarget:
     80.0
     """
 
-    column: str
+    column: str = dataclasses.field(kw_only=False)
     lower: float | None = None
     upper: float | None = None
     zeros: bool = False
@@ -697,14 +704,5 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
-        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}")
-
-
-def _labels_of(name: str, field: str, values: object) -> tuple[str, ...]:
-    """One label or several as a tuple of distinct strings."""
-    if isinstance(values, str) or getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
-        values = (values,)
-    labels = tuple(label_of(value) for value in values)
-    if not labels or len(set(labels)) != len(labels):
-        raise InvalidInput(f"column {name!r}: {field} must be distinct and at least one, got {list(labels)}")
-    return labels
+        hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
+        raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from dpci.base.habits import LOGARITHMS
 from dpci.base.validation import composed
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
@@ -201,6 +202,8 @@ class _Reader:
             return [(self._column_factor(value),)]
         if value not in _CALLS:
             quoted = " (a name of a column stands in backticks)" if value == "Q" else ""
+            if "log" in value:
+                quoted = f" ({LOGARITHMS})"
             raise self._error(f"a call must be one of {', '.join(_CALLS)}, not {value!r}{quoted}")
         self._expect("(")
         made = getattr(self, _CALLS[value])(self._name())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_fraction
+from dpci.base.validation import check_fraction, in_short
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of, in_all_columns
@@ -100,7 +100,7 @@ class PartialSchema(Displayed):
         if not isinstance(columns, Sequence) or not all(isinstance(c, Column | Gap) for c in columns):
             raise InvalidInput(
                 "columns must be a sequence of UnboundedColumn, UnlistedColumn, NumericColumn and CategoricalColumn, "
-                f"got columns={columns!r}"
+                f"got columns={in_short(columns)}"
             )
         object.__setattr__(self, "columns", tuple(columns))
         for name in _SHARES:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpci.base.reading import open_at_once
+from dpci.base.validation import in_short
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
     CategoricalColumn,
@@ -133,11 +134,11 @@ def _build_column(fields: dict[str, Any]) -> Column | Gap:
 
 def _as_mapping(what: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{what} must be a table of fields, got {value!r}")
+        raise InvalidInput(f"{what} must be a table of fields, got {in_short(value)}")
     return dict(value)
 
 
 def _as_list(what: str, value: object) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise InvalidInput(f"{what} must be a list of tables, got {value!r}")
+        raise InvalidInput(f"{what} must be a list of tables, got {in_short(value)}")
     return list(value)

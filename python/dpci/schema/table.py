@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.codec import Form, has_fields
-from dpci.base.validation import check_choice, check_flag, composed
+from dpci.base.validation import check_choice, check_flag, composed, in_short
 from dpci.data.arrays import OnViolation
 from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
@@ -122,21 +122,21 @@ class Schema(Displayed):
             gaps = " (bounds and lists have to be released: describe the table by a PartialSchema)"
             hint = gaps * ("UnboundedColumn" in repr(columns) or "UnlistedColumn" in repr(columns))
             raise InvalidInput(
-                f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}{hint}"
+                f"columns must be a sequence of NumericColumn and CategoricalColumn, got {in_short(columns)}{hint}"
             )
         object.__setattr__(self, "columns", tuple(columns))
         target: object = self.target
         if not isinstance(target, Target):
             hint = " (describe the table by a PartialSchema)" * ("UnboundedTarget" in repr(target))
             raise InvalidInput(
-                f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}{hint}"
+                f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {in_short(target)}{hint}"
             )
         check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
             raise InvalidInput("a schema must name at least one column, got none")
         persons: object = self.persons
         if not isinstance(persons, str):
-            raise InvalidInput(f"persons must be the name of a column, got persons={persons!r}")
+            raise InvalidInput(f"persons must be the name of a column, got persons={in_short(persons)}")
         object.__setattr__(self, "persons", composed(persons))
         for part in (*self.columns, self.target):
             for name in ("source", "unit"):
@@ -158,7 +158,7 @@ class Schema(Displayed):
         check_flag("intercept", self.intercept)
         terms: object = self.terms
         if not isinstance(terms, Sequence) or not all(isinstance(term, Term) for term in terms):
-            raise InvalidInput(f"terms must be a sequence of Term, got {terms!r}")
+            raise InvalidInput(f"terms must be a sequence of Term, got {in_short(terms)}")
         object.__setattr__(self, "terms", tuple(resolved(term, self._by_name) for term in terms))
         if not self.terms and not self.intercept:
             raise InvalidInput("intercept must be True for a schema without terms, got intercept=False")
@@ -383,7 +383,9 @@ class Schema(Displayed):
         """
         described: object = base
         if not isinstance(described, Schema):
-            raise InvalidInput(f"base must be a dpci.schema.Schema, got {base!r}")
+            partial = hasattr(base, "gaps")  # of a class that is built on this one
+            hint = " (use PartialSchema.from_formula, whose bounds are released)" if partial else ""
+            raise InvalidInput(f"base must be a dpci.schema.Schema, got {in_short(base)}{hint}")
         found = parse(formula, base._by_name)  # noqa: SLF001  # its own class
         used = {name for term in found.terms for name in term.columns}
         target = base.target if found.target is None else target_of(found.target, base.target, base._by_name)  # noqa: SLF001

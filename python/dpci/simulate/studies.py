@@ -18,6 +18,7 @@ from dpci.base.validation import (
     check_flag,
     check_fraction,
     check_seed,
+    in_short,
 )
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, read_only
@@ -201,7 +202,7 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
     merged = []
     for i, config in enumerate(configs):
         if not isinstance(config, Mapping):
-            raise InvalidInput(f"configs must be a sequence of dictionaries, got configs[{i}]={config!r}")
+            raise InvalidInput(f"configs must be a sequence of dictionaries, got configs[{i}]={in_short(config)}")
         odd = next((name for name in config if name not in _VARYING), None)
         if odd is not None:
             raise InvalidInput(

@@ -231,7 +231,9 @@ def _check_order(classes: Sequence[Any]) -> None:
         increasing = False
     if not increasing:
         raise InvalidInput(
-            f"classes must be (negative, positive) in increasing order, as in scikit-learn, got {classes!r}"
+            "classes must be (negative, positive) in increasing order, because scikit-learn sorts labels and takes the "
+            f"second for the positive class, got {classes!r} (to model {positive!r}, pass y == {positive!r} without "
+            "classes, or rename the labels; in the other order every sign is reversed)"
         )
 
 

@@ -1,9 +1,12 @@
-"""Docstrings of estimators, which repeat the descriptions of parameters and attributes in their base classes."""
+"""What estimators say of their parameters: docstrings with those of all base classes, and advice on other names."""
 
 import re
 from collections.abc import Iterable
 from inspect import cleandoc
 from typing import TypeVar
+
+from dpci.base.habits import ESTIMATORS
+from dpci.base.validation import advised_class
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -13,9 +16,10 @@ _HEADING = re.compile(r"^\w+\n-+$", re.MULTILINE)
 
 
 def described(kind: _Class) -> _Class:
-    """Give a class, as its decorator, the parameters and attributes in the docstrings of all its base classes."""
+    """Give a class, as its decorator, the descriptions in all its base classes, and a constructor that advises."""
     if kind.__doc__ is not None:  # python -OO leaves no docstring
         kind.__doc__ = merged(cleandoc(base.__dict__.get("__doc__") or "") for base in reversed(kind.__mro__))
+    advised_class(kind, ESTIMATORS)
     return kind
 
 

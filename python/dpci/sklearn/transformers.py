@@ -12,6 +12,7 @@ from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import Table
 from dpci.data.frames import known
 from dpci.data.persons import check_no_column_of_persons
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedColumns
 
@@ -187,7 +188,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
 
     def _checked_schema(self) -> Schema:
         if not isinstance(self.schema, Schema):
-            raise broken("schema", "a dpci.schema.Schema", self.schema)
+            raise broken("schema", _rule(self.schema), self.schema)
         check_no_column_of_persons(self.schema.persons, "the ids would be lost on the way to the estimator")
         return self.schema
 
@@ -221,3 +222,9 @@ def _clipped(values: NDArray[Any], owner: NDArray[np.intp], n_rows: int, bound: 
     clipped = values.copy()
     clipped[above] = unit[above] * (room / norms)[owner[above]]
     return clipped
+
+
+def _rule(schema: object) -> str:
+    """Return what a schema must be, with the way there from one with gaps."""
+    way = " whose bounds are known (release them first: dpci.release_schema(table, schema=...).schema)"
+    return f"a dpci.schema.Schema{way * isinstance(schema, PartialSchema)}"

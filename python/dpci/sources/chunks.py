@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.progress import progress_bar
-from dpci.base.validation import as_name, broken, check_count, check_flag, composed
+from dpci.base.validation import as_name, broken, check_count, check_flag, composed, in_short
 from dpci.data.arrays import as_numbers
 from dpci.data.coded import CodedRows
 from dpci.data.labels import Classes
@@ -287,11 +287,12 @@ class Chunks:
         if schema is not None:
             if target is not None or columns is not None:
                 raise InvalidInput(
-                    f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
+                    f"target and columns must be None with a schema, got target={in_short(target)} and "
+                    f"columns={in_short(columns)}"
                 )
             return cls._from_files(path, schema, chunk_rows, PLAIN, beside=beside, together=together)
         if not isinstance(target, str):
-            raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
+            raise InvalidInput(f"target must name a column if no schema is given, got target={in_short(target)}")
         target = composed(target)
         paths = find_tables(as_paths(path))
         check_files(paths)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dpci.base.validation import as_name, broken
+from dpci.base.validation import as_name, broken, in_short
 from dpci.data.arrays import NamedRows
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import is_frame, named_columns
@@ -94,17 +94,29 @@ def check_schema(schema: object) -> Schema:
     try:
         kept = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True), allow_nan=False)))
     except (TypeError, ValueError) as error:  # found before anything is spent
-        raise InvalidInput(f"schema must be one that a file can hold, got {schema!r}: {error}") from error
+        raise InvalidInput(f"schema must be one that a file can hold, got {in_short(schema)}: {error}") from error
     if kept.digest != schema.digest:
-        raise InvalidInput(f"schema must be read from a file as it was written, got {schema!r}")
+        raise InvalidInput(f"schema must be read from a file as it was written, got {in_short(schema)}")
     return schema
 
 
 def source_of(source: Source, schema: Schema | PartialSchema | None) -> Source:
     """Return what a fit reads of a caller's source, which a schema may describe."""
+    _check_no_formula(source)
     source = source if schema is None else described(source, schema)
     check_unit_columns(None if schema is None else known_of(schema), source)
     return source
+
+
+def _check_no_formula(source: Source) -> None:
+    """Refuse formulas and names of targets, which other libraries take beside a table."""
+    for name, given, other in (("X", source.X, source.y), ("y", source.y, source.X)):
+        if isinstance(given, str) and other is not None:
+            rule = f"{name} must be {'rows' if name == 'X' else 'an array of targets'}, got the text {in_short(given)}"
+            raise InvalidInput(
+                f"{rule} (pass the table first, and schema=, which names the target; for a formula "
+                "schema=Schema.from_formula(formula, schema))"
+            )
 
 
 def described(source: Source, schema: Schema | PartialSchema) -> Source:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpci.base.habits import unexpected
-from dpci.base.validation import broken, check_choice, check_real
+from dpci.base.validation import broken, check_choice, check_real, in_short
 from dpci.budgets import Budget
 from dpci.data.labels import Label, SeveralClasses
 from dpci.data.rows import Rows
@@ -123,7 +123,7 @@ def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
     grid = []
     for candidate in candidates:
         if not isinstance(candidate, Mapping):
-            raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
+            raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {in_short(candidate)}")
         unknown = [name for name in candidate if name not in FREE]
         if unknown:
             raise InvalidInput(f"candidates must differ only in {', '.join(FREE)}, got {unknown[0]!r}")
@@ -146,7 +146,7 @@ def candidate_settings(grid: Sequence[dict[str, Any]], options: Mapping[str, Any
 def check_has_strength(values: Mapping[str, Any], candidate: object) -> None:
     """Refuse a candidate without a λ of its own: what public values recommend is not compared."""
     if isinstance(values.get("l2_strength", AUTO), str):
-        raise InvalidInput(f"every candidate must have a number as l2_strength, got {candidate!r}")
+        raise InvalidInput(f"every candidate must have a number as l2_strength, got {in_short(candidate)}")
 
 
 def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> Loss:

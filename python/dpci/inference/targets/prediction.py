@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpci import _core
+from dpci.base.validation import in_short
 from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, ErrorLaw, Estimates
@@ -140,7 +141,9 @@ def _values(change: _Change, column: str, at: Mapping[str, Any]) -> tuple[Any, A
 def _one_row(schema: Schema, at: object) -> Mapping[str, Any]:
     """Return one value for each column, within its bounds."""
     if not isinstance(at, Mapping):
-        raise InvalidInput(f"at must be a mapping from the columns of the schema to one public value each, got {at!r}")
+        raise InvalidInput(
+            f"at must be a mapping from the columns of the schema to one public value each, got {in_short(at)}"
+        )
     for column in schema.columns:
         if column.name not in at:
             raise InvalidInput(f"at must have a value for each column of the schema, got none for {column.name!r}")
