@@ -202,7 +202,10 @@ def test_messages_say_what_to_type(tmp_path):
 
 
 def test_a_refused_budget_is_that_of_the_caller():
-    columns = (dpci.schema.UnlistedColumn(name="sex"), dpci.schema.UnboundedColumn(name="age"))
+    columns = (
+        dpci.schema.UnlistedColumn(name="sex", categories=("F",), reference="F"),
+        dpci.schema.UnboundedColumn(name="age"),
+    )
     target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
     schema = dpci.schema.PartialSchema(columns=columns, target=target)
     table = {"sex": ["F", "M"] * 500, "age": [1.0, 2.0] * 500, "ill": ["no", "yes"] * 500}

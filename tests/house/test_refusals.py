@@ -16,7 +16,7 @@ BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-
 SITES = """
 base/validation: check_different check_real*2 check_positive check_not_negative check_fraction check_count*2
   check_seed check_flag check_intercept check_choice check_reals check_finite _integer check_symmetric
-  advised.decorate.called*2 needing.decorate.checked
+  advised.decorate.called*2 advised_class.checked*2
 data/labels: SeveralClasses.encoded=label check_several_classes*3 check_label check_classes*2 encode_labels=label
   check_public_classes=parts_labels _labels*5=form check_present=missing_target _check_length=form several_read_off
   _read_off*2=one_class,no_parts _labels_that_occur*2
@@ -43,11 +43,11 @@ sources/whole: read*3=table_columns
 sources/workbooks: read_sheet*2=file,table_columns _sheet*2=table_columns
 cli/rows: TableRows.__post_init__ TableRows._chunks=schema_value UnitOptions.check*2 UnitOptions._check_persons
   UnitOptions._check_bound
-schema/cells: as_cells*2=table_columns label_of=schema_value check_rows=schema_value column_of*3=table_columns
+schema/cells: as_cells*2=table_columns label_of=schema_value labels_of check_rows=schema_value column_of*3=table_columns
   key_of=table_columns names_of=table_columns check_length=table_columns
 schema/columns: NumericColumn.__post_init__*2 UnboundedColumn.__post_init__ _numbers=schema_value _take_since
   _take_per*2 CategoricalColumn.__post_init__*4 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
-  _take_bounds*3 _check_choice _labels_of
+  _take_bounds*3 _check_choice
 schema/design: Values._make=schema_value coded_parts*2
 schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._atom*3 _Reader._categories*2
   _Reader._power _Reader._spline*3 _Reader._numbers*2 _Reader._count _Reader._name _Reader._numeric _Reader._known

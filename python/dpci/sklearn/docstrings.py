@@ -1,4 +1,4 @@
-"""What estimators say of their parameters: docstrings with those of all base classes, and advice on other names."""
+"""Docstrings of estimators, with the parameters of all base classes, and advice on names that they do not have."""
 
 import re
 from collections.abc import Iterable
