@@ -421,8 +421,8 @@ impl LastStep {
 
     /// The square of how far the start is from the target, as far as the noise of the Hessian makes an error of it.
     ///
-    /// What sampling and noise put into a perturbed minimiser is divided by the released Hessian in place of the true one. On average noise makes
-    /// that inverse too great, by as much as its spread needs where there are three parameters or more (`docs/proofs/newton_pure.md`).
+    /// Sampling and noise in a perturbed minimiser are divided by the released Hessian in place of the true one. On average noise makes that
+    /// inverse too great, by as much as its spread needs where there are three parameters or more (`docs/proofs/newton_pure.md`).
     fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
         let products = self
             .step

@@ -155,7 +155,7 @@ impl Seal {
     /// Releases a symmetric matrix whose level totals lie within 1/[`LevelTotals::FINER`] of the distance.
     ///
     /// # Privacy
-    /// As [`Self::release_symmetric`], of the matrix with these entries multiplied: dividing them is post-processing, and exact.
+    /// Same as [`Self::release_symmetric`], of the matrix with these entries multiplied: dividing them is post-processing, and exact.
     pub(super) fn release_with_levels(
         &self,
         mut matrix: Vec<f64>,
