@@ -53,7 +53,7 @@ def length(schema: Any, budget: Any, n: int, seeds: range) -> float | None:
             fit = dpci.fit(table, schema=schema, loss="squared", budget=budget, seed=seed)
             if fit.interval_refusal:
                 return None
-            found.append(np.asarray(fit.in_units().conf_int().length)[:4].mean())
+            found.append(np.asarray(fit.conf_int().length)[:4].mean())
         except dpci.DpciError:
             return None
     return float(np.median(found)) / (2.0 * 1.959964 / math.sqrt(n))

@@ -41,7 +41,7 @@ def fits(target: str, budget: str, outside: str, n: int, seeds: range) -> tuple[
     rows = []
     for seed in seeds:
         fit = dpci.fit(people(n, seed), schema=schema, budget=BUDGETS[budget], seed=seed)
-        ends = np.full((4, 2), np.nan) if fit.interval_refusal else np.asarray(fit.in_units().conf_int())[:4]
+        ends = np.full((4, 2), np.nan) if fit.interval_refusal else np.asarray(fit.conf_int())[:4]
         rows.append(ends)
     ends = np.array(rows)
     covered = np.where(np.isnan(ends[:, :, 0]), np.nan, (ends[:, :, 0] <= SLOPES) & (ends[:, :, 1] >= SLOPES))

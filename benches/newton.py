@@ -274,7 +274,7 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
     if fit.interval_refusal is not None:
         tally.failed += 1
         return
-    interval = fit.in_units().conf_int()
+    interval = fit.conf_int()
     half = 0.5 * (interval.upper - interval.lower)
     exact = units @ truth + shift
     endless = data.one_class()

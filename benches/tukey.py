@@ -74,7 +74,7 @@ def ours(X: _F64, y: _F64, seed: int, *, outside: Outside = "clip", refine: bool
     table = {**dict(zip(NAMES, X.T, strict=True)), "y": y}
     budget = dpci.ApproxDP(EPSILON, DELTA)
     matrix = dpci.regression.release(table, schema=schema, budget=budget, refine=refine, seed=seed)
-    return np.asarray(matrix.fit("y").in_units().params)
+    return np.asarray(matrix.fit("y").params)
 
 
 def r_squared(X: _F64, y: _F64, model: _F64) -> float:

@@ -23,7 +23,7 @@ from dpci.errors import (
     SeededNoiseWarning,
 )
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import TableUnits
+from dpci.inference.targets.units import ScaledColumns
 from dpci.inference.wald import WaldTest
 from dpci.ledger.ledger import Ledger
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -62,8 +62,8 @@ __all__ = [
     "RegularizationTooSmall",
     "ReleaseFailed",
     "RowNormViolation",
+    "ScaledColumns",
     "SeededNoiseWarning",
-    "TableUnits",
     "WaldTest",
     "Weights",
     "errors",

@@ -51,7 +51,7 @@ def test_a_table_of_persons(files, capsys):
     schema = Schema(columns=COLUMNS, target=TARGET)
     found = dpci.fit(table, schema=schema, persons="who", budget=dpci.PureDP(100_000.0), l2_strength=0.1)
     estimates = [row["estimate"] for row in printed["parameters"]]
-    assert estimates == pytest.approx(found.params, abs=0.01)
+    assert estimates == pytest.approx(found.scaled.params, abs=0.01)
     assert command(files, "--persons", "who", "--max-rows", "2") == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] == 300
 
@@ -234,7 +234,7 @@ def test_a_table_with_weights(survey, capsys):
         table, schema=SURVEY, weights=dpci.Weights("w", bound=3.0, total=620.0), budget=dpci.PureDP(100_000.0),
         l2_strength=0.1,
     )  # fmt: skip
-    assert [row["estimate"] for row in printed["parameters"]] == pytest.approx(found.params, abs=0.01)
+    assert [row["estimate"] for row in printed["parameters"]] == pytest.approx(found.scaled.params, abs=0.01)
 
 
 def test_chunks_with_weights(survey, capsys):

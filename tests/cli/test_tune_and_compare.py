@@ -168,7 +168,7 @@ def test_what_is_shown_is_what_was_asked_for(capsys):
     document = json.loads(run(capsys, "report", "strong.json", "--without-ridge", "--json")[1])
     assert all(row["estimate"] is None and row["refusal"] for row in document["parameters"])
     document = json.loads(run(capsys, "report", "other.json", "--simultaneous", "bonferroni", "--json")[1])
-    intervals = fitted.in_units().conf_int(simultaneous="bonferroni")
+    intervals = fitted.conf_int(simultaneous="bonferroni")
     assert [row["lower"] for row in document["in_units"]] == intervals.lower.tolist()
     fit = ["fit", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--l2-strength", "0.05"]
     out = run(capsys, *fit, "--units", "scaled", "--simultaneous", "max_z")[1]

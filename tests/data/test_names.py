@@ -51,7 +51,7 @@ class TestNamesOfParameters:
         for contrast in (f"c={name}", [f"c={name}"], {f"c={name}": 1.0}, np.array([f"c={name}"])):
             found = fitted.conf_int(contrast=contrast)
             assert found.names == (f"c={ONE}",)
-            assert found.estimate[0] == fitted.params[1]
+            assert found.estimate[0] == pytest.approx(fitted.params[1], rel=1e-12)
 
     def test_in_labels_of_rows_and_values(self, fitted, name):
         row = pd.Series({f"c={name}": 2.0, name: 1.0})

@@ -75,7 +75,7 @@ def test_it_is_the_release_of_a_schema_and_then_a_fit(notion, schema, unit):
     assert np.array_equal(record.matrix, record_of(second).matrix)
     assert both.interval_refusal == second.interval_refusal
     if both.interval_refusal is None:
-        assert np.array_equal(second.in_units().conf_int(), both.in_units().conf_int())
+        assert np.array_equal(second.conf_int(), both.conf_int())
     assert both.privacy["released_bounds"]["steps"] == first.privacy["steps"]
     assert both.privacy["steps"] == second.privacy["steps"]
 
@@ -225,7 +225,7 @@ def test_intervals_cover_the_coefficients_between_the_released_bounds():
             [people["tenure"].clip(tenure.lower, tenure.upper), people["ward"] == "B", np.ones(len(people["wage"]))]
         )
         truth = np.linalg.solve(X.T @ X, X.T @ people["wage"].clip(wage.lower, wage.upper))[:2]
-        intervals = found.in_units().conf_int()
+        intervals = found.conf_int()
         misses += (truth < intervals.lower[:2]) | (truth > intervals.upper[:2])
     most = stats.binom.isf(5e-7, n_tables, 0.06)
     assert (misses <= most).all(), misses

@@ -324,7 +324,7 @@ def test_bounds_of_the_target_are_released():
     lower, upper = found.bounds["income"]
     assert 0.5 < np.mean((TABLE["income"] >= lower) & (TABLE["income"] <= upper)) < 1.0
     fit = dpci.fit(TABLE, schema=found.schema, budget=dpci.ZCDP(0.5), loss="squared")
-    assert fit.in_units().names == ("age", "spells", "intercept")
+    assert fit.names == ("age", "spells", "intercept")
     text = found.officer_report(schema=schema)
     assert "| FAILED |" not in text
     assert "missing values of `spells`, `income`" in text

@@ -100,7 +100,7 @@ def test_rsquared_of_a_linear_fit_is_that_of_its_moments(linear):
 
 
 def test_keywords_of_intervals_are_refused_with_ours(result, linear):
-    for owner in (result, result.in_units(), linear):
+    for owner in (result, result.scaled, linear):
         for keyword, advice in INTERVALS.items():
             with pytest.raises(TypeError, match=re.escape(f"argument '{keyword}': {advice}")):
                 owner.conf_int(**{keyword: 0.05})
@@ -138,8 +138,11 @@ def test_copies_and_pickles_are_not_in_the_way(result):
 def test_the_default_frame_is_that_of_the_summary(kind, request):
     made = request.getfixturevalue(kind)
     frame = made.summary_frame(level=0.9)
-    pd.testing.assert_frame_equal(frame, made.in_units().summary_frame(level=0.9))
-    assert frame["unit"].iloc[0] == "per year"
+    np.testing.assert_array_equal(frame["estimate"], made.params)
+    np.testing.assert_array_equal(frame[["lower", "upper"]], made.conf_int(level=0.9))
+    assert tuple(frame["unit"]) == made.units == ("per year", "against F", "at 0")
+    assert f"{made.params[0]:.4f}" in made.summary()
+    assert not np.isclose(made.params[0], made.scaled.params[0], rtol=0.5)
 
 
 BROOM = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"]
@@ -148,7 +151,7 @@ BROOM = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "c
 @pytest.mark.parametrize("kind", ["result", "linear"])
 def test_tidy_has_the_columns_of_broom(kind, request):
     made = request.getfixturevalue(kind)
-    tidy, units = made.tidy(level=0.9), made.in_units()
+    tidy, units = made.tidy(level=0.9), made
     assert list(tidy) == BROOM
     assert list(tidy["term"]) == ["age", "sex=M_<%", "intercept"]
     frame = units.summary_frame(level=0.9)
@@ -221,7 +224,7 @@ def test_tables_of_great_tables(result, linear):
     assert "NOT PRIVATE (seeded)" in made
     assert "sex=M_&lt;%" in made
     assert "sex=M_<%" not in made
-    for owner in (result.odds_ratios(), result.in_units(), linear, SCHEMA):
+    for owner in (result.odds_ratios(), result.scaled, linear, SCHEMA):
         assert owner.to_great_tables().as_raw_html().count("<td") >= 6
     with pytest.raises(dpci.InvalidInput, match="requires an object that shows a table"):
         dpci.Ledger(BUDGET).to_great_tables()

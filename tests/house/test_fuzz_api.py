@@ -55,9 +55,8 @@ NO_RESULT = {
     **{
         f"{fit}.{name}": "no schema"
         for fit in ("pure", "other", "approx", "ball", "no moments", "three classes", "selected")
-        for name in ("in_units", "marginal_effects")
+        for name in ("marginal_effects",)
     },
-    "regression.in_units": "no schema",
     **{
         f"{fit}.rate_ratios": "no loss of counts"
         for fit in ("pure", "other", "approx", "ball", "no moments", "three classes")

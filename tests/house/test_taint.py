@@ -211,7 +211,7 @@ CALLS = {
     "to_great_tables": lambda made: made.to_great_tables().as_latex(),
     **{name: lambda made, name=name: getattr(made, name)() for name in PLAIN},
     "wald_test": lambda made: made.wald_test({"x0": 1}),
-    "in_units": lambda made: made.in_units().conf_int(),
+    "scaled": lambda made: made.scaled.conf_int(),
     "marginal_effects": lambda made: made.marginal_effects(AT),
 }
 CURVES = {"guarantee": lambda found: [str(found.budget), found.delta([0.1, 1.0]), found.rdp([2.0, 9.0])]}
@@ -348,7 +348,7 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
         views = {"target", "simultaneous"}
         assert set(document) == {*kept, *views, "parameters", "in_units", "odds_ratios", "interval_refusal", "privacy"}
-        assert [row["estimate"] for row in document["in_units"]] == model.in_units().params.tolist()
+        assert [row["estimate"] for row in document["in_units"]] == model.params.tolist()
         assert [row["upper"] for row in document["odds_ratios"]] == model.odds_ratios().upper.tolist()
         assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"

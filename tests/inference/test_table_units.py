@@ -33,20 +33,21 @@ def design(table):
 
 
 def test_the_predictor_is_the_same(result):
-    units = result.in_units()
+    units = result
     assert units.names == result.names
     assert units.units == ("per year", "against F", "per unit", "at 0")
     np.testing.assert_allclose(design(TABLE) @ units.params, result.decision_function(TABLE), atol=1e-12)
     # With everything that the scaled map has: errors, levels, tests.
     rows = design(TABLE[:4])
-    of_rows, scaled = units.conf_int(contrast=rows, level=0.9), result.predict_conf_int(TABLE[:4], level=0.9)
-    np.testing.assert_allclose(expit(np.asarray(of_rows)), np.asarray(scaled), rtol=1e-9)
+    of_rows, predicted = units.conf_int(contrast=rows, level=0.9), result.predict_conf_int(TABLE[:4], level=0.9)
+    np.testing.assert_allclose(expit(np.asarray(of_rows)), np.asarray(predicted), rtol=1e-9)
+    scaled = result.scaled
     np.testing.assert_allclose(units.std_errors, np.sqrt(np.diag(units.cov)), rtol=1e-9)
     for j, name in enumerate(result.names[:-1]):
-        assert units.pvalues[j] == pytest.approx(result.pvalues[j], rel=1e-9), name
-        ratio = units.params[j] / result.params[j]
-        assert units.conf_int().length[j] == pytest.approx(ratio * result.conf_int().length[j], rel=1e-9)
-        assert units.cov[j, 1] / ratio == pytest.approx(result.cov[j, 1] * units.params[1] / result.params[1], rel=1e-9)
+        assert units.pvalues[j] == pytest.approx(scaled.pvalues[j], rel=1e-9), name
+        ratio = units.params[j] / scaled.params[j]
+        assert units.conf_int().length[j] == pytest.approx(ratio * scaled.conf_int().length[j], rel=1e-9)
+        assert units.cov[j, 1] / ratio == pytest.approx(scaled.cov[j, 1] * units.params[1] / scaled.params[1], rel=1e-9)
 
 
 def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
@@ -58,15 +59,15 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
     assert by_ten == Schema.from_dict(by_ten.to_dict())
     fit = dpci.fit(TABLE, schema=by_ten, **KEYWORDS)
     # The rows and the noise are the same; the numbers are of ten years.
-    np.testing.assert_array_equal(fit.params, result.params)
+    np.testing.assert_array_equal(fit.scaled.params, result.scaled.params)
     np.testing.assert_allclose(
         fit.odds_ratios(contrast="age").estimate, result.odds_ratios(contrast={"age": 10}).estimate, rtol=1e-12
     )
-    assert fit.in_units().units[0] == "per 10 year"
+    assert fit.units[0] == "per 10 year"
     for shown in (fit.summary(), repr(fit.odds_ratios()), fit.to_html(), fit.summary(full=True)):
         assert "per 10 year" in shown
     again = dpci.PrivateFit.from_json(fit.to_json())
-    assert again.in_units().units == fit.in_units().units
+    assert again.units == fit.units
     # A plot over full ranges is as it was, and so is a comparison with a schema that agrees.
     assert fit.to_html().count("<svg") == result.to_html().count("<svg")
     assert "the schema of the model differs" not in fit.officer_report(schema=SCHEMA)
@@ -75,7 +76,7 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
     ages = TABLE.age / 10.0
     named = {"age": ages, "age^2": ages**2, "sex=M": TABLE.sex == "M", "dose": TABLE.dose, "intercept": 1.0}
     named["sex=M:age"] = named["age:sex=M"] = named["sex=M"] * ages
-    units = model.in_units()
+    units = model
     assert "per (10 year)^2" in units.units
     predicted = sum(
         value * np.asarray(named[name], dtype=float) for name, value in zip(units.names, units.params, strict=True)
@@ -92,7 +93,7 @@ def test_a_contrast_names_its_unit():
         dataclasses.replace(column, per=10.0) if column.name == "age" else column for column in SCHEMA.columns
     )
     decades = dpci.fit(TABLE, schema=dataclasses.replace(SCHEMA, columns=columns), **KEYWORDS)
-    found, sex = decades.in_units(), decades.names[1]
+    found, sex = decades, decades.names[1]
     each, other = decades.odds_ratios(contrast={"age": 10}), decades.odds_ratios(contrast=[{"age": 1, sex: -1}, "age"])
     assert each.per == ("per 100 year",)
     assert each.estimate == pytest.approx(np.exp(10 * found.params[0]))
@@ -110,15 +111,16 @@ def test_a_contrast_names_its_unit():
 
 def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
     bare = dpci.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **KEYWORDS))
-    units = bare.in_units()
+    units = bare
     np.testing.assert_allclose(design(TABLE) @ units.params, bare.decision_function(TABLE), atol=1e-12)
     assert units.names == bare.names
     reason = "intervals require released moments, got a fit with moments='none'"
     assert units.interval_refusal == reason == bare.interval_refusal
-    shown = [line.split() for line in str(units).splitlines()]
-    assert shown[1:3] == [["name", "unit", "estimate"], shown[2]]
-    assert shown[3] == ["age", "per", "year", f"{units.params[0]:.4f}"]
-    assert str(units).endswith(f"no intervals: {reason}")
+    scaled = bare.scaled
+    shown = [line.split() for line in str(scaled).splitlines()]
+    assert shown[1:3] == [["name", "estimate"], shown[2]]
+    assert shown[3] == ["age", f"{scaled.params[0]:.4f}"]
+    assert f"no intervals: {reason}" in str(scaled)
     assert f"per year    {units.params[0]:.4f}" in bare.summary()
     assert "<small>per year</small>" in bare.to_html()
     (tmp_path / "bare.json").write_text(bare.to_json())
@@ -133,36 +135,35 @@ def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(cap
         lambda: units.cov,
         lambda: units.pvalues,
         lambda: units.wald_test(["age"]),
-        lambda: bare.in_units(target="unregularised"),
+        scaled.conf_int,
+        lambda: scaled.cov,
     ):
         with pytest.raises(InvalidInput, match="intervals require released moments"):
             ask()
-    with pytest.raises(InvalidInput, match="target must be"):
-        bare.in_units(target="none")
 
 
 def test_titles_name_the_units(result):
     """The contrast of ten years is 10 times a parameter that has another size in each."""
     ten = {"age": 10}
-    scaled, of_table = result.conf_int(contrast=ten), result.in_units().conf_int(contrast=ten)
+    scaled, of_table = result.scaled.conf_int(contrast=ten), result.conf_int(contrast=ten)
     assert repr(scaled).startswith("95% intervals, scaled columns\n")
     assert repr(of_table).startswith("95% intervals, units of the table\n")
     assert np.log(result.odds_ratios(contrast=ten).estimate) == pytest.approx(of_table.estimate)
     assert scaled.estimate[0] != pytest.approx(of_table.estimate[0])
-    assert "hypothesis, scaled columns " in result.wald_test("age").summary()
-    assert "hypothesis, units of the table " in result.in_units().wald_test("age").summary()
+    assert "hypothesis, scaled columns " in result.scaled.wald_test("age").summary()
+    assert "hypothesis, units of the table " in result.wald_test("age").summary()
     assert repr(result.odds_ratios()).startswith("95% intervals, odds ratios\n")
 
 
 def test_intervals_name_the_unit_of_each_row(result):
-    units, of_table = result.in_units(), result.in_units().conf_int()
+    units, of_table = result, result.conf_int()
     assert of_table.per == units.units
     assert result.odds_ratios().per == units.units[:-1]
     shown = repr(result.odds_ratios()).splitlines()
     assert shown[1].split()[:2] == ["name", "unit"]
     assert all(unit in line for unit, line in zip(units.units, shown[3:], strict=False))
     assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("per 10 year", "per year")
-    assert result.conf_int().per == ("",) * len(result.names)
+    assert result.scaled.conf_int().per == ("",) * len(result.names)
 
 
 def test_the_page_has_odds_ratios_with_their_units(result):
@@ -193,12 +194,12 @@ def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
 
 
 def test_tests_and_many_at_once(result):
-    units = result.in_units()
+    units = result
     tested = units.wald_test({"age": 10}, 0.5)
     assert tested.hypothesis == ("10 × age",)
     assert tested.estimate == pytest.approx(10 * units.params[0])
     assert tested.pvalue == pytest.approx(
-        result.wald_test({"age": 1}, 0.5 / 10 * result.params[0] / units.params[0]).pvalue
+        result.scaled.wald_test({"age": 1}, 0.5 / 10 * result.scaled.params[0] / units.params[0]).pvalue
     )
     several = units.wald_test(["age", "dose"])
     assert several.statistic == pytest.approx(result.wald_test(["age", "dose"], method="by_rows").statistic)
@@ -207,23 +208,22 @@ def test_tests_and_many_at_once(result):
     assert (together.length > units.conf_int().length).all()
     frame = units.summary_frame()
     assert list(frame.columns) == ["unit", "estimate", "std_error", "pvalue", "lower", "upper"]
-    assert "per year" in repr(units)
+    assert "confidence intervals of the scaled columns" in repr(result.scaled)
 
 
 def test_odds_ratios(result):
-    units = result.in_units()
+    units = result
     found = result.odds_ratios(level=0.9)
     assert found.names == result.names[:-1]
     np.testing.assert_allclose(np.log(np.asarray(found)), np.asarray(units.conf_int(level=0.9))[:-1], rtol=1e-12)
     decade = result.odds_ratios(contrast={"age": 10})
     assert decade.estimate == pytest.approx(np.exp(10 * units.params[0]))
     without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), rows=SCHEMA.rows, **KEYWORDS)
-    np.testing.assert_allclose(np.log(without.odds_ratios().estimate), result.params[:-1])
+    np.testing.assert_allclose(np.log(without.odds_ratios().estimate), result.scaled.params[:-1])
+    np.testing.assert_array_equal(without.scaled.params, without.params)
     hinge = dpci.fit(TABLE, schema=SCHEMA, loss="huber_hinge", **KEYWORDS)
     with pytest.raises(InvalidInput, match="odds ratios need a logistic loss"):
         hinge.odds_ratios()
-    with pytest.raises(InvalidInput, match="units of a table need a fit with a schema"):
-        without.in_units()
 
 
 def test_with_a_huge_budget_they_are_those_of_statsmodels():
@@ -237,14 +237,14 @@ def test_with_a_huge_budget_they_are_those_of_statsmodels():
         seed=1,
     )
     expected = sm.Logit((TABLE.ill != "no").astype(float), design(TABLE)).fit(disp=0, cov_type="HC0")
-    units = found.in_units()
+    units = found
     np.testing.assert_allclose(units.params, expected.params, rtol=0.01)
     np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
     np.testing.assert_allclose(np.asarray(units.conf_int()), expected.conf_int(), rtol=0.01, atol=1e-4)
     np.testing.assert_allclose(units.cov, expected.cov_params(), rtol=0.01, atol=1e-6)
     np.testing.assert_allclose(found.odds_ratios().estimate, np.exp(expected.params[:-1]), rtol=0.01)
     # The scaled ones are something else.
-    assert np.abs(found.params / np.asarray(expected.params) - 1).max() > 0.5
+    assert np.abs(found.scaled.params / np.asarray(expected.params) - 1).max() > 0.5
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -256,7 +256,7 @@ def test_every_kind_of_column(intercept):
     )
     schema = Schema(columns=columns, target=SCHEMA.target)
     result = dpci.fit(TABLE, schema=schema, rows=dpci.rows.Within(intercept=0.5 if intercept else False), **KEYWORDS)
-    units = result.in_units()
+    units = result
     assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
     assert units.units[1:4] == ("per log unit", "against no category", "against no category")
     rows = np.column_stack([TABLE.age, np.log1p(TABLE.dose), TABLE.sex == "F", TABLE.sex == "M", np.ones(len(TABLE))])
@@ -272,7 +272,7 @@ def test_every_kind_of_column(intercept):
     assert "about a factor of 2.7" in result.to_html()
     single = CategoricalColumn(name="sex", categories=("F",), unknown="zeros")
     found = dpci.fit(TABLE, schema=Schema(columns=(columns[0], single), target=SCHEMA.target), **KEYWORDS)
-    assert found.in_units().units[1] == "against all other values"
+    assert found.units[1] == "against all other values"
     assert "about a factor of 2.7" not in found.to_html()
 
 
@@ -281,7 +281,7 @@ def test_without_an_intercept_there_is_none_where_nothing_is_moved():
     result = dpci.fit(
         TABLE, schema=Schema(columns=columns, target=SCHEMA.target), rows=dpci.rows.Within(intercept=False), **KEYWORDS
     )
-    assert result.in_units().names == ("dose", "sex=M")
+    assert result.names == ("dose", "sex=M")
 
 
 @pytest.mark.parametrize("scale", ["symmetric", "unit"])
@@ -298,7 +298,7 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
         l2_strength=1e-8,
         seed=1,
     )
-    units = result.in_units()
+    units = result
     np.testing.assert_allclose(units.params, [0.05, 0.0, 2.0], atol=1e-4)
     tested = units.wald_test("intercept", 2.0)
     assert tested.estimate == pytest.approx(2.0, abs=1e-4)
@@ -319,7 +319,7 @@ def count_fit(loss, **keywords):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, intercept):
     found = count_fit(loss, moments="none", l2_strength=1.0, intercept=intercept)
-    units = found.in_units()
+    units = found
     assert units.names[-1] == "intercept"
     np.testing.assert_allclose(np.exp(design(COUNTED) @ units.params), found.predict(COUNTED), rtol=1e-9)
 
@@ -328,11 +328,11 @@ def test_rate_ratios_are_quotients_of_predicted_counts():
     found = count_fit(COUNT_LOSSES[0])
     ratios = found.rate_ratios(level=0.9)
     assert ratios.names == found.names[:-1]
-    np.testing.assert_allclose(np.log(np.asarray(ratios)), np.asarray(found.in_units().conf_int(level=0.9))[:-1])
+    np.testing.assert_allclose(np.log(np.asarray(ratios)), np.asarray(found.conf_int(level=0.9))[:-1])
     older, younger = (found.predict(COUNTED.iloc[:1].assign(age=age))[0] for age in (50, 40))
     assert found.rate_ratios(contrast={"age": 10}).estimate[0] == pytest.approx(older / younger, rel=1e-9)
     encoded = dpci.fit(*VISITS.transform(COUNTED)[:2], loss=COUNT_LOSSES[0], rows=VISITS.rows, **KEYWORDS)
-    np.testing.assert_allclose(np.log(encoded.rate_ratios().estimate), found.params[:-1])
+    np.testing.assert_allclose(np.log(encoded.rate_ratios().estimate), found.scaled.params[:-1])
     page = found.to_html(level=0.9)
     rates = page.split('id="rate"')[1].split("</section>")[0]
     assert f"<td>{ratios.estimate[0]:.4f}</td>" in rates
@@ -353,7 +353,7 @@ def test_with_a_huge_budget_those_of_counts_are_those_of_statsmodels():
     found = count_fit(COUNT_LOSSES[0], budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor")
     family = sm.families.NegativeBinomial(alpha=0.5)  # of the counts themselves: 4 / 8
     expected = sm.GLM(COUNTED.visits, design(COUNTED), family=family).fit(cov_type="HC0")
-    units = found.in_units()
+    units = found
     np.testing.assert_allclose(units.params, expected.params, rtol=0.01, atol=1e-3)
     np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
     np.testing.assert_allclose(found.rate_ratios().estimate, np.exp(expected.params[:-1]), rtol=1e-3)
@@ -409,7 +409,7 @@ def test_of_a_mean_they_are_the_coefficients_in_units():
     table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
     schema = dataclasses.replace(SCHEMA, target=target)
     fit = dpci.fit(table, **assembled(schema=schema, loss="squared", radius=20.0, **SETTING))
-    found, units = fit.marginal_effects(AT), fit.in_units()
+    found, units = fit.marginal_effects(AT), fit
     np.testing.assert_allclose(found.estimate, units.params[:3], rtol=1e-6)
     np.testing.assert_allclose(found.length, units.conf_int().length[:3], rtol=1e-6)
 

@@ -56,7 +56,7 @@ def sizes():
 
 
 def coefficients(fit):
-    return np.asarray(fit.in_units().params)
+    return np.asarray(fit.params)
 
 
 @pytest.mark.parametrize("target", [WHICH, NumericTarget(column="z", lower=-5, upper=20)], ids=["classes", "numbers"])
@@ -67,7 +67,7 @@ def test_the_slope_of_a_long_tail_is_that_of_the_model_with_weights_alone(target
     for outside in ("clip", "weight"):
         columns = tuple(UnboundedColumn(name=name, outside=outside) for name in BOUNDS)
         fit = dpci.fit(TABLE, schema=PartialSchema(columns=columns, target=target), budget=budget, seed=1)
-        units = fit.in_units()
+        units = fit
         gaps[outside] = (np.abs(units.params[:2] - SLOPES) / units.std_errors[:2]).max()
     assert gaps["weight"] < 5.0
     assert gaps["clip"] > 4.0 or target is WHICH
@@ -79,7 +79,7 @@ def test_with_little_noise_the_matrix_is_that_of_weighted_least_squares():
     )
     expected = sm.WLS(NUMBERS, sm.add_constant(X, prepend=False), sizes() ** -2.0).fit(cov_type="HC0")
     np.testing.assert_allclose(coefficients(found), expected.params, rtol=1e-5)
-    np.testing.assert_allclose(found.in_units().std_errors, expected.bse, rtol=1e-2)
+    np.testing.assert_allclose(found.std_errors, expected.bse, rtol=1e-2)
 
 
 def test_with_little_noise_a_fit_is_the_weighted_one():
@@ -247,7 +247,7 @@ def test_with_released_bounds_of_the_target_no_column_is_said_to_be_as_it_is():
     partial = PartialSchema(columns=columns, target=UnboundedTarget(column="z"))
     fit = dpci.fit(TABLE, schema=partial, budget=dpci.ZCDP(1.0), seed=1)
     # Targets beyond the bounds follow no line.
-    units = fit.in_units()
+    units = fit
     assert (units.params[0] - SLOPES[0]) / units.std_errors[0] < -4.0
     text = " ".join(fit.summary().split())
     assert "those of the moved targets" in text

@@ -102,7 +102,7 @@ def test_coefficients_of_a_table_are_in_its_units():
     )
     scale = np.array([1.0, 1e4, 1.0, 1.0, 1.0])
     expected = sm.Logit((table["ill"] == "yes").astype(float), design / scale).fit(disp=0, method="newton")
-    found = fit.in_units()
+    found = fit
     # The income of a few is far out, and they weigh less.
     np.testing.assert_allclose(found.params * scale, expected.params, atol=0.35 * expected.bse.max())
     ratios = fit.odds_ratios()
@@ -122,7 +122,7 @@ def test_bounds_that_nobody_knows_are_released_within_the_same_budget(tmp_path):
     assert record.released_bounds is not None
     assert {column.name for column in fit.schema.columns} == {"age", "income", "group"}
     assert fit.interval_refusal is None
-    assert np.isfinite(fit.in_units().params).all()
+    assert np.isfinite(fit.params).all()
     assert "FAILED" not in fit.officer_report(ledger=ledger, schema=GAPS)
 
 

@@ -104,9 +104,9 @@ def test_counts_of_a_schema_are_scaled_and_lose_little():
     table = {f"x{j}": X[:, j] for j in range(3)} | {"y": y}
     expected = sm.GLM(y, sm.add_constant(X, prepend=False), sm.families.Poisson()).fit()
     fit = dpci.fit(table, schema=schema, loss=dpci.losses.Poisson(count_bound=1), budget=dpci.ZCDP(1.0), seed=2)
-    interval = fit.in_units().conf_int(level=0.999999)
+    interval = fit.conf_int(level=0.999999)
     assert ((interval.lower[:3] < expected.params[:3]) & (expected.params[:3] < interval.upper[:3])).all()
-    assert (fit.in_units().std_errors[:3] < 1.6 * expected.bse[:3]).all()
+    assert (fit.std_errors[:3] < 1.6 * expected.bse[:3]).all()
     ratio = fit.rate_ratios(contrast={"x0": 0.1})
     assert ratio.lower[0] < np.exp(0.1 * expected.params[0]) < ratio.upper[0]
 

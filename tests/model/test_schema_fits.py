@@ -31,7 +31,7 @@ def result():
 def test_a_schema_gives_what_its_encoded_rows_give(result):
     X, y, names = SCHEMA.transform(TABLE)
     encoded = dpci.fit(X, y, classes=(-1, 1), rows=SCHEMA.rows, **KEYWORDS)
-    np.testing.assert_array_equal(result.params, encoded.params)
+    np.testing.assert_array_equal(result.scaled.params, encoded.params)
     assert result.names == (*names, "intercept")
     assert result.classes == ("no", "yes|probably")
     assert not result.privacy["classes_inferred"]

@@ -137,7 +137,7 @@ def results_of_all_kinds():
     return {
         "fit": lambda: dpci.fit(X, Y, **SEEDED).to_json(),
         "output": lambda: dpci.fit(X, Y, mechanism="output", **SEEDED).summary(),
-        "schema": lambda: str(dpci.fit(table, schema=schema, **SEEDED).in_units().conf_int()),
+        "schema": lambda: str(dpci.fit(table, schema=schema, **SEEDED).conf_int()),
         "parts": lambda: dpci.fit(chunks, **SEEDED).to_json(),
         "persons": lambda: dpci.fit(X, Y, persons=np.arange(N) // 2, **SEEDED).to_json(),
         "multinomial": lambda: dpci.multinomial.fit(

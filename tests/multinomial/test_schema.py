@@ -69,7 +69,7 @@ def test_impossible_targets_are_refused(classes, match):
 def test_the_fit_is_that_of_the_encoded_rows(fitted):
     rows, codes, _ = SCHEMA.transform(TABLE)
     plain = dpci.multinomial.fit(rows, codes, classes=range(3), **ASKED)
-    np.testing.assert_array_equal(fitted.params, plain.params)
+    np.testing.assert_array_equal(fitted.scaled.params, plain.params)
     assert fitted.classes == CLASSES
     assert fitted.names[:3] == ("bus|tram:age", "bus|tram:sex=M", "bus|tram:intercept")
     np.testing.assert_array_equal(fitted.predict_proba(TABLE), plain.predict_proba(rows))
@@ -79,26 +79,27 @@ def test_the_fit_is_that_of_the_encoded_rows(fitted):
 
 
 def test_units_are_those_of_the_table(fitted):
-    found = fitted.in_units()
-    assert found.names == fitted.names
+    found, scaled = fitted, fitted.scaled
+    assert found.names == scaled.names
     assert found.units == ("per year", "against F", "at 0") * 2
     # The predictor of a table is the same in both units.
     rows = SCHEMA.features(TABLE)
     per_class = found.params.reshape(2, 3)
     z = np.column_stack([TABLE["age"], TABLE["sex"] == "M", np.ones(N)])
     np.testing.assert_allclose(z @ per_class.T, fitted.decision_function(rows)[:, 1:], atol=1e-9)
+    np.testing.assert_array_equal(np.column_stack([fitted.coef, fitted.intercept]), per_class)
     scale = np.array([20.0, 1.0]) * np.sqrt(2)
-    np.testing.assert_allclose(found.std_errors.reshape(2, 3)[:, :2] * scale, fitted.std_errors.reshape(2, 3)[:, :2])
+    np.testing.assert_allclose(found.std_errors.reshape(2, 3)[:, :2] * scale, scaled.std_errors.reshape(2, 3)[:, :2])
 
 
 def test_odds_ratios_are_against_the_reference(fitted):
     ratios = fitted.odds_ratios()
     assert ratios.names == ("bus|tram:age", "bus|tram:sex=M", "car:age", "car:sex=M")
-    units = fitted.in_units().conf_int(contrast=list(ratios.names))
+    units = fitted.conf_int(contrast=list(ratios.names))
     np.testing.assert_allclose(ratios.lower, np.exp(units.lower))
     np.testing.assert_allclose(ratios.estimate, np.exp(units.estimate))
     between = fitted.odds_ratios(contrast={"car:age": 10, "bus|tram:age": -10})
-    difference = fitted.in_units().params[3] - fitted.in_units().params[0]
+    difference = fitted.params[3] - fitted.params[0]
     np.testing.assert_allclose(between.estimate, np.exp(10 * difference))
     encoded = dpci.multinomial.fit(*SCHEMA.transform(TABLE)[:2], classes=range(3), **ASKED)
     np.testing.assert_allclose(encoded.odds_ratios().estimate, np.exp(encoded.coef.ravel()))
@@ -134,7 +135,7 @@ def test_the_plot_has_a_row_for_each_class_and_column(fitted):
 def test_without_intercept_units_may_have_one():
     asked = {**ASKED, "rows": dpci.rows.Within(intercept=False)}
     found = dpci.multinomial.fit(TABLE, schema=SCHEMA, **asked)
-    assert found.in_units().names == tuple(f"{c}:{n}" for c in CLASSES[1:] for n in ("age", "sex=M", "intercept"))
+    assert found.names == tuple(f"{c}:{n}" for c in CLASSES[1:] for n in ("age", "sex=M", "intercept"))
     lines = [line for line in found.summary().splitlines() if line.startswith(("bus|tram:", "car:"))]
     assert len(lines) == 6
     assert found.summary(units="scaled")
@@ -147,7 +148,7 @@ def test_without_intercept_units_may_have_one():
 def test_a_saved_fit_keeps_its_schema(fitted):
     again = dpci.multinomial.MultinomialFit.from_json(fitted.to_json())
     assert again.schema.digest == SCHEMA.digest
-    np.testing.assert_array_equal(again.in_units().params, fitted.in_units().params)
+    np.testing.assert_array_equal(again.params, fitted.params)
     np.testing.assert_array_equal(again.predict(TABLE), fitted.predict(TABLE))
     assert again.digest == fitted.digest
 

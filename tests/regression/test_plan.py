@@ -105,7 +105,7 @@ def test_a_schema_gives_the_units_of_its_table():
         part = (x - x.mean(axis=0)) @ slopes
         part *= np.sqrt(0.3) * 5 / part.std()
         table["days"] = np.clip(15 + part + rng.normal(size=4000) * np.sqrt(0.7) * 5, 0, 30)
-        units = dpci.fit(table, seed=seed, **keywords).in_units()
+        units = dpci.fit(table, seed=seed, **keywords)
         stated.append(units.std_errors)
         assert (plan.names, plan.units) == (units.names, units.units)
     np.testing.assert_allclose(np.median(stated, axis=0), plan.std_errors, rtol=0.06)

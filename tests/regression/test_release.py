@@ -313,5 +313,5 @@ def test_the_target_has_the_name_that_is_known():
     table = {"age": X[:, 0], "wage": Y}
     fit = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e6), seed=1)
     assert fit.target == regression.MomentMatrix.of(fit).target == "wage"
-    assert fit.in_units().names == ("age", "intercept")
+    assert fit.names == ("age", "intercept")
     assert repr(fit).startswith("<LinearFit: wage on 2 regressors")

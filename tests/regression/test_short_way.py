@@ -51,7 +51,7 @@ def test_collinear_indicators_are_refused_before_anything_is_spent(intercept):
     fitted(TABLE, None, l2_strength="private", **keywords)
     # One such column takes the place of the intercept.
     one = replace(SCHEMA, columns=(SCHEMA.columns[0], whole[0], SCHEMA.columns[2]))
-    assert len(fitted(TABLE, None, schema=one, intercept=False).params) == 5
+    assert len(fitted(TABLE, None, schema=one, intercept=False).scaled.params) == 5
 
 
 @pytest.mark.parametrize("keywords", [{}, {"rows": 2.0}, {"rows": dpci.rows.Blocks([0.5, 0.6, 0.7])}])
@@ -136,7 +136,7 @@ def test_a_schema_gives_numbers_in_the_units_of_the_table(encoding, scale):
     dummies = [TABLE["sex"] == "M", TABLE["region"] == "b", TABLE["region"] == "c"]
     design = np.column_stack([TABLE["age"], *dummies, np.ones(N)])
     expected, squares, *_ = np.linalg.lstsq(design, TABLE["income"], rcond=None)
-    units = fit.in_units()
+    units = fit
     np.testing.assert_allclose(units.params, expected, rtol=1e-3)
     spread = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares[0] / (N - 5))
     np.testing.assert_allclose(units.std_errors, spread, rtol=1e-3)
@@ -148,12 +148,16 @@ def test_a_schema_gives_numbers_in_the_units_of_the_table(encoding, scale):
     assert "per year" in fit.summary()
     assert "per year" in fit.to_html()
     again = regression.LinearFit.from_json(fit.to_json())
-    assert again.in_units().wald_test({"age": 10}, 5.0).pvalue == units.wald_test({"age": 10}, 5.0).pvalue
-    one = regression.MomentMatrix.of(fit).fit(features=["sex=M"]).in_units()
+    assert again.wald_test({"age": 10}, 5.0).pvalue == units.wald_test({"age": 10}, 5.0).pvalue
+    one = regression.MomentMatrix.of(fit).fit(features=["sex=M"])
     gap = TABLE["income"][TABLE["sex"] == "M"].mean() - TABLE["income"][TABLE["sex"] == "F"].mean()
     assert one.params[0] == pytest.approx(gap, rel=1e-3)
-    with pytest.raises(dpci.InvalidInput, match="schema"):
-        fitted().in_units()
+    other = regression.MomentMatrix.of(fit).fit("age", features=["sex=M"])
+    assert other.scaled.params.shape == (2,)
+    assert len(other.predict(other.scaled.params[None, :1])) == 1
+    for ask in (lambda: other.params, other.conf_int, other.tidy, lambda: other.wald_test("sex=M")):
+        with pytest.raises(dpci.InvalidInput, match=r"got 'age' on sex=M, intercept \(scaled has its coefficients\)"):
+            ask()
 
 
 def test_a_schema_is_obeyed():
@@ -256,4 +260,4 @@ def test_powers_and_products_of_a_schema_have_units_too():
     age = TABLE["age"]
     design = np.column_stack([age, age**2, TABLE["sex"] == "M", np.ones(N)])
     expected = np.linalg.lstsq(design, TABLE["income"], rcond=None)[0]
-    np.testing.assert_allclose(fit.in_units().params, expected, rtol=0.01)
+    np.testing.assert_allclose(fit.params, expected, rtol=0.01)

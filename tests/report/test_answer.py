@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_the_methods(kind, request):
     fit = request.getfixturevalue(kind)
     header, rows = cells(fit.summary())
     assert header == ["name", "unit", "estimate", "lower", "upper", "std error", "p-value", "odds ratio"]
-    found = fit.in_units()
+    found = fit
     intervals = found.conf_int()
     for i, name in enumerate(found.names):
         row = rows[name][-6:] if name != "intercept" else [*rows[name][-5:], ""]
@@ -205,7 +205,7 @@ def test_rows_that_the_noise_hides_have_dashes_everywhere(hidden):
         assert re.split(" {2,}", ratio)[2:] == ["not estimable", "-", "-"]
         (row,) = [line for line in rest.splitlines() if line.startswith(name)]
         assert re.split(" {2,}", row)[2:] == ["-"] * 6, unit
-        assert np.isnan(hidden.in_units().params[hidden.names.index(name)])
+        assert np.isnan(hidden.params[hidden.names.index(name)])
     assert "not estimable" in hidden.to_html()
 
 
@@ -216,10 +216,9 @@ def test_a_fit_of_noise_alone_has_no_results():
     assert text.index("No intervals: too little information at this budget") < text.index("estimate")
     for part in ("No results", "This fit has no estimates to publish"):
         assert part in page
-    matrix = fit.in_units()
-    assert np.isnan(matrix.params).all()
-    for text in (page, fit.summary(), fit.summary(full=True), repr(matrix)):
-        assert not any(f"{number:.4f}" in text for number in fit.params)
+    assert np.isnan(fit.params).all()
+    for text in (page, fit.summary(), fit.summary(full=True), repr(fit)):
+        assert not any(f"{number:.4f}" in text for number in fit.scaled.params)
     for part in ("may be shared as it is", "Sentences to publish", "Released parameters"):
         assert part not in page
 
@@ -265,5 +264,5 @@ def test_counts_have_rate_ratios(table):
     )
     header, rows = cells(fit.summary())
     assert header[-1] == "rate ratio"
-    assert float(rows["x0"][-1]) == pytest.approx(np.exp(fit.in_units().params[0]), abs=6e-5, rel=1e-4)
+    assert float(rows["x0"][-1]) == pytest.approx(np.exp(fit.params[0]), abs=6e-5, rel=1e-4)
     assert sections(fit.to_html())[0][0] == "rate"

@@ -27,19 +27,19 @@ def drawn_of(result):
 def test_plots_are_over_the_full_range_of_each_column():
     """Over 40 years, against the reference, per range of the dose; the intercept is no difference."""
     result = fitted()
-    units = result.in_units().params
+    units = result.params
     drawn = drawn_of(result)
     assert drawn.names == result.names[:-1]
     expected = [40 * units[0], units[1], 5 * units[2]]
     np.testing.assert_allclose(drawn.estimate, expected, rtol=1e-9)
     curved = fitted(Schema.from_formula("bs(age, df=4)*sex + dose", SCHEMA))
     dose = curved.names.index("dose")
-    assert drawn_of(curved).estimate[dose] == pytest.approx(5 * curved.in_units().params[dose])
+    assert drawn_of(curved).estimate[dose] == pytest.approx(5 * curved.params[dose])
 
 
 def test_a_page_says_where_the_coefficients_of_a_product_hold():
     result = fitted(Schema.from_formula("age*sex + dose", SCHEMA))
-    units, names = result.in_units().params, result.names
+    units, names = result.params, result.names
     drawn = drawn_of(result)
     sex, product = names.index("sex=M"), names.index("age:sex=M")
     lower, upper = next((part.lower, part.upper) for part in SCHEMA.columns if part.name == "age")
@@ -63,7 +63,7 @@ def test_a_view_decides_what_is_shown():
     scaled = result.summary(units="scaled", simultaneous="bonferroni", level=0.9)
     assert "90% simultaneous (bonferroni) confidence intervals\n" in scaled
     assert "per year" not in scaled
-    lower, upper = next(iter(result.conf_int(level=0.9, simultaneous="bonferroni")))
+    lower, upper = next(iter(result.scaled.conf_int(level=0.9, simultaneous="bonferroni")))
     assert f"{lower:.4f}" in scaled
     assert f"{upper:.4f}" in scaled
     page = result.to_html(simultaneous="max_z", units="scaled")
@@ -84,7 +84,7 @@ def test_a_plot_leaves_out_what_is_not_given():
     age, sex, dose = SCHEMA.columns
     levels = replace(SCHEMA, columns=(age, replace(sex, reference=None), dose))
     hidden = dpci.fit(TABLE, schema=levels, budget=dpci.PureDP(1e8), l2_strength=5e-4, seed=1)
-    given = [reason is None for reason in hidden.in_units(target="unregularised").conf_int().refusals]
+    given = [reason is None for reason in hidden.conf_int(target="unregularised").refusals]
     assert 0 < sum(given) < len(given)
     frame = hidden.summary_frame(target="unregularised")
     assert frame.lower.notna().tolist() == given

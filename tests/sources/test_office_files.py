@@ -337,7 +337,7 @@ def test_dates_count_as_days_since_a_public_day(form):
     found = dpci.fit(table, **{**FIT, "schema": DATED})
     same = dpci.fit({**table, "admitted": DAYS}, **{**FIT, "schema": NUMBERED})
     assert (found.params == same.params).all()
-    assert found.in_units().units[0] == "per day"
+    assert found.units[0] == "per day"
     assert (found.predict(table) == same.predict({"admitted": DAYS})).all()
     assert str(DATED.check(table)) == str(NUMBERED.check({**table, "admitted": DAYS}))
 

@@ -160,7 +160,7 @@ def test_strata_without_intervals_have_estimates():
     assert "moments='none'" in found.interval_refusal
     assert found.parameters == ("age", "sex=M", "intercept")
     (row,) = (line.split() for line in found.summary("age").splitlines() if line.startswith("B"))
-    assert row == ["B", f"{found['B'].in_units().params[0]:.4f}", "-", "-", "-", "-", "300"]
+    assert row == ["B", f"{found['B'].params[0]:.4f}", "-", "-", "-", "-", "300"]
     assert "no intervals" in found.summary()
     assert "Forest plot" not in found.to_html()
     with pytest.raises(InvalidInput, match="intervals require"):
@@ -201,10 +201,10 @@ def test_ledgers_of_another_relation_or_with_private_errors_are_refused():
 
 def test_the_collection():
     found = quiet(people(), n_public=300)
-    assert found.parameters == found["A"].in_units().names
+    assert found.parameters == found["A"].names
     intervals = found.conf_int("age", level=0.9)
     assert intervals.names == STATES
-    alone = found["B"].in_units().conf_int(level=0.9)
+    alone = found["B"].conf_int(level=0.9)
     assert intervals.estimate[1] == pytest.approx(alone.estimate[alone.names.index("age")])
     assert intervals.upper[1] == pytest.approx(alone.upper[alone.names.index("age")])
     text = found.summary()

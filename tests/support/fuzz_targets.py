@@ -51,8 +51,8 @@ class Left:
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Guarantee", "Layout", "LinearFit",
         "LinearTest", "LowerBound", "Minimum", "ModelInversion", "MomentMatrix", "MomentPlan", "MultinomialFit",
         "NewtonPlan", "OracleSearch", "Panel", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
-        "ReleasedSchema", "Report", "SchemaCheck", "SchemaDescription", "SelectedFit", "StrataFit", "Survey",
-        "TableUnits", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
+        "ReleasedSchema", "Report", "ScaledColumns", "SchemaCheck", "SchemaDescription", "SelectedFit",
+        "StrataFit", "Survey", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
     # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
     # or is NaN by its documentation.

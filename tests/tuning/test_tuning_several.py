@@ -243,7 +243,7 @@ def test_a_schema_has_the_classes():
     table = {"one": X[:, 0], "two": X[:, 1], "c": Y}
     found = tuning.tune(table, schema=schema, budget=dpci.PureDP(20.0), candidates=GRID, validation_radius=6.0)
     assert found.result.classes == CLASSES
-    assert found.result.in_units().names[0].startswith("b:")
+    assert found.result.names[0].startswith("b:")
 
 
 def test_the_search_of_an_estimator():

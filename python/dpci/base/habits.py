@@ -113,7 +113,6 @@ INTERVALS: Final[Mapping[str, str]] = {
 
 _NONE: Final[Mapping[str, object]] = {}
 _READS = "it would read the data again, which no budget pays for (docs/features.md)"
-_UNITS = "use params, or in_units().params in the units of the table"
 
 NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
@@ -123,7 +122,7 @@ NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("prsquared", "llf", "loglike", "logLik"), _READS),
     **dict.fromkeys(("aic", "bic", "AIC", "BIC", "deviance", "null_deviance", "score", "glance"), _READS),
     **dict.fromkeys(("resid", "resid_response", "residuals", "fittedvalues", "fitted_values", "augment"), _READS),
-    **dict.fromkeys(("coef", "coef_", "coefficients", "intercept_", "beta"), _UNITS),
+    **dict.fromkeys(("coef", "coef_", "coefficients", "intercept_", "beta"), "use params"),
     **dict.fromkeys(("bse", "std_err", "stderr", "std_error"), "use std_errors"),
     **dict.fromkeys(("tvalues", "zvalues"), "use tidy(), whose column 'statistic' has them"),
     **dict.fromkeys(("p_values", "pvalue_"), "use pvalues"),

@@ -21,7 +21,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target, estimates_of
 from dpci.inference.methods import FitInference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
-from dpci.inference.targets.units import unit_map
+from dpci.inference.targets.units import UnitMap, unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.displayed import Displayed
@@ -188,14 +188,6 @@ class Estimated(NamedTuple):
     refusals: tuple[str | None, ...]
 
 
-class UnitMap(NamedTuple):
-    """The linear map from parameters to coefficients in the units of a table."""
-
-    matrix: _F64
-    shift: _F64
-    names: tuple[str, ...]
-
-
 class ComparedFacts(NamedTuple):
     """Facts that two results must have in common, and those that tell one release from another."""
 
@@ -240,8 +232,7 @@ def compare(
     result_a, result_b : PrivateFit or LinearFit
         Two releases of one kind, each with intervals.
     contrast : array-like of shape (k,) or (m, k), or names, optional
-        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter. Where both fits had a
-        schema they are of the coefficients in the units of the table, as in :meth:`PrivateFit.in_units`.
+        Linear combinations to compare, as in :meth:`PrivateFit.conf_int`; None: each parameter.
     level : float
         Strictly between 0 and 1; of each interval by itself.
     shared_data : bool
@@ -279,7 +270,7 @@ def compare(
             "functions, got same_loss=False"
         )
     units = _common_units(*facts)
-    rows, names = contrast_rows(contrast, result_a.names if units is None else units.names)
+    rows, names = contrast_rows(contrast, facts[0].facts["names"] if units is None else units.names)
     shift = np.zeros(len(rows)) if units is None else rows @ units.shift
     rows = rows if units is None else rows @ units.matrix
     estimates = estimated(result_a, rows, shift, target), estimated(result_b, rows, shift, target)
@@ -336,9 +327,9 @@ def _(result: FitInference) -> ComparedFacts:
         "rows, beyond which records weigh less,": record.rows if has_far_rows(record.weights) else None,
         **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
     }
-    units = None if result.schema is None else UnitMap(*unit_map(record)[:3])
+    units = None if result.schema is None else unit_map(record)
     add_remove, custom = record.neighbors == "add_remove", record.loss["name"] == "custom"
-    return ComparedFacts(facts, result.params, result.schema, add_remove, units, custom)
+    return ComparedFacts(facts, record.params, result.schema, add_remove, units, custom)
 
 
 def _common_units(one: ComparedFacts, two: ComparedFacts) -> UnitMap | None:
@@ -362,11 +353,9 @@ def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped
 
 
 @singledispatch
-def estimated(result: Any, rows: _F64, shift: _F64, target: Target) -> Estimated:  # noqa: ANN401  # of a kind that is registered
-    """Return linear functions of the parameters of a result; results that have other targets register their own."""
-    if target != "regularised":
-        raise InvalidInput(f"target must be 'regularised' for results of {type(result).__name__}, got {target!r}")
-    return Estimated(rows @ result.params + shift, (None,) * len(rows))
+def estimated(result: object, rows: _F64, shift: _F64, target: Target) -> Estimated:
+    """Return linear functions of the parameters of a result; each kind of result registers its own."""
+    raise NotImplementedError
 
 
 @estimated.register

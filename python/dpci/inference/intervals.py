@@ -39,7 +39,7 @@ __all__ = ["ConfidenceIntervals"]
 
 _F64 = NDArray[np.float64]
 
-# What the parameters of a fit with a schema are of: `conf_int` and `wald_test` of the fit, and of `in_units()`.
+# What the parameters of a fit with a schema are of: of its `scaled`, and of the fit.
 SCALED, OF_TABLE = "scaled columns", "units of the table"
 # Eigenvalues of a covariance that rounding alone could have made.
 _DEPENDENT = 1e-12

@@ -17,8 +17,7 @@ from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room
 from dpci.inference.intervals import (
-    SCALED,
-    TARGETS,
+    OF_TABLE,
     ConfidenceIntervals,
     ErrorLaw,
     Estimates,
@@ -32,8 +31,7 @@ from dpci.inference.targets.prediction import marginal_effects, mean_intervals
 from dpci.inference.targets.units import (
     Bare,
     Estimated,
-    TableUnits,
-    frame_of,
+    ScaledColumns,
     odds_ratios,
     rate_ratios,
     unit_map,
@@ -49,7 +47,10 @@ if TYPE_CHECKING:
 
 
 class Inference(FitFacts, Estimated):
-    """Statements about the population from released parameters and matrices; k is the number of parameters."""
+    """Statements about the population from released parameters and matrices; k is the number of parameters.
+
+    With a schema all are in the units of the table, and :attr:`scaled` has those of the encoded columns.
+    """
 
     __slots__ = ()
 
@@ -70,34 +71,49 @@ class Inference(FitFacts, Estimated):
         """
         return moment_noise(self._release, self._error_law().cov)
 
-    def in_units(self, *, target: Target = "regularised") -> TableUnits:
-        """Return the coefficients in the units of the table: per year, of a category against its reference.
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """Coefficients, shape (k,), the intercept last; released, or an exact linear map of what was released.
 
-        Estimates, intervals, tests and covariance are exact linear maps of the released ones (docs/inference.md, "The
-        units of the table").
-
-        Parameters
-        ----------
-        target : {"regularised", "unregularised"}
-            See :meth:`conf_int`.
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without a schema, and for ``target="unregularised"`` of a fit without intervals. The regularised
-            estimates of such a fit are given, NaN where the noise hides them, and :attr:`TableUnits.interval_refusal`
-            says why there is no more.
+        With a schema they are in the units of the table, such as per year, or for a category against its reference
+        (docs/inference.md, "The units of the table"). NaN where the noise hides them.
         """
-        matrix, shift, names, units = unit_map(self._release)
-        reason = self.interval_refusal
-        if reason is not None and check_choice("target", target, TARGETS) == "regularised":
-            # Newton steps that the noise hides have no estimates.
-            params = self.params if self._release.newton is None else np.full(len(self.params), np.nan)
-            bare = Bare(params, reason).mapped(matrix, shift)
-            return TableUnits(bare, names, units, joint_method="by_rows", private=self.private, interval_refusal=reason)
-        joint: Method = "joint" if self.moment_noise <= TRUSTED_NOISE else "by_rows"
-        estimates = self._estimates(target).mapped(matrix, shift)
-        return TableUnits(estimates, names, units, joint_method=joint, private=self.private)
+        record = self._release
+        if record.table is None:
+            return record.params
+        if self.interval_refusal is None:
+            return read_only(self._estimates().values())
+        matrix, shift, _, _ = unit_map(record)
+        # Newton steps that the noise hides have no estimates.
+        return read_only(matrix @ record.params + shift if record.newton is None else np.full(len(shift), np.nan))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients; the intercept is called "intercept"."""
+        record = self._release
+        return record.names if record.table is None else unit_map(record)[2]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit or reference of each coefficient, such as "per year" or "against F"; empty texts without a schema."""
+        return super().units if self._release.table is None else unit_map(self._release)[3]
+
+    @property
+    def scaled(self) -> ScaledColumns:
+        """Parameters of the columns as the fit saw them: encoded by the schema, with bounds at -1 and 1."""
+        return self._scaled()
+
+    def _scaled(self, target: Target = "regularised") -> ScaledColumns:
+        record, reason = self._release, self.interval_refusal
+        if reason is not None:
+            found: Bare | Estimates = Bare(record.params, reason)
+            noisy = True
+        else:
+            found, noisy = estimates_of(record, target), self.moment_noise > TRUSTED_NOISE
+        method: Method = "by_rows" if noisy else "joint"
+        return ScaledColumns(
+            record.params, found, record.names, joint_method=method, private=self.private, interval_refusal=reason
+        )
 
     @advised(INTERVALS)
     def odds_ratios(
@@ -108,16 +124,14 @@ class Inference(FitFacts, Estimated):
         simultaneous: Simultaneous | None = None,
         target: Target = "regularised",
     ) -> ConfidenceIntervals:
-        """Odds ratios with intervals: exp of coefficients, in the units of the table where there is a schema.
+        """Odds ratios with intervals: exp of coefficients.
 
         Parameters
         ----------
         level, simultaneous, target
             See :meth:`conf_int`.
         contrast : array-like of shape (k,) or (m, k), or names, optional
-            Linear combinations of the coefficients, as in :meth:`conf_int`: ``{"age": 10}`` is ten times that of age,
-            which is for ten years, or for 100 years if the schema has ``per=10``; the unit of the row says it. None:
-            each coefficient but the intercept.
+            Linear combinations of the coefficients, as in :meth:`conf_int`. None: each coefficient but the intercept.
 
         Raises
         ------
@@ -134,7 +148,7 @@ class Inference(FitFacts, Estimated):
         contrast: Contrast | None = None,
         simultaneous: Simultaneous | None = None,
     ) -> ConfidenceIntervals:
-        """Rate ratios of counts with intervals: exp of coefficients, in the units of the table where there is a schema.
+        """Rate ratios of counts with intervals: exp of coefficients.
 
         A rate ratio is the factor by which one more unit multiplies the mean count.
 
@@ -158,11 +172,7 @@ class Inference(FitFacts, Estimated):
         """Return intervals of linear combinations, or of each coefficient but the intercept."""
         record = self._release
         wanted = record.by_predictor(record.columns) if contrast is None else contrast
-        if self.schema is not None:
-            return self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
-        rows, names = contrast_rows(wanted, self.names)
-        estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
-        return estimates.conf_int(names, level=level, simultaneous=simultaneous)
+        return self.conf_int(level=level, contrast=wanted, simultaneous=simultaneous, target=target)
 
     def marginal_effects(
         self,
@@ -194,7 +204,7 @@ class Inference(FitFacts, Estimated):
             For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
             that are missing or beyond their bounds.
         """
-        names, units, effects = marginal_effects(self._release, self._estimates(target), at)
+        names, units, effects = marginal_effects(self._release, estimates_of(self._release, target), at)
         return replace(effects.conf_int(names, level=level, simultaneous=simultaneous), per=units)
 
     def shrinkage(self) -> NDArray[np.float64]:
@@ -211,13 +221,13 @@ class Inference(FitFacts, Estimated):
 
     @property
     def interval_stretch(self) -> NDArray[np.float64]:
-        """By what factor the noise in the matrices lengthens each parameter's 95% interval, shape (k,).
+        """By what factor the noise in the matrices lengthens each released parameter's 95% interval, shape (k,).
 
         The length of the interval over that which treats the first estimate of the matrices as exact. Below 1 if
         simulated releases show that the first estimate makes intervals too long; 1 with the projections "floor" and
         "cautious", whose intervals do not count that noise.
         """
-        return read_only(self._error_law().stretch(np.eye(len(self.names)), 0.95))
+        return read_only(self._error_law().stretch(np.eye(len(self._release.names)), 0.95))
 
     @property
     def curvature_room(self) -> float | None:
@@ -274,9 +284,9 @@ class Inference(FitFacts, Estimated):
             Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
-            or a list of these. With a schema they are of the scaled columns; those of ``in_units().conf_int`` are of
-            coefficients in the units of the table. Labels of a frame or a Series, if they are strings, say which
-            parameters its numbers are for. None: each parameter.
+            or a list of these. ``{"age": 10}`` is ten times the coefficient of age: that of ten years, or of 100 years
+            if the schema has ``per=10``; the unit of the row says it. Labels of a frame or a Series, if they are
+            strings, say which parameters its numbers are for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the largest absolute z under
@@ -307,7 +317,7 @@ class Inference(FitFacts, Estimated):
         found = estimates.conf_int(
             names, level=level, method=method, simultaneous=simultaneous, n_draws=n_draws, seed=seed
         )
-        return replace(found, units=SCALED) if self.schema is not None else found
+        return self._with_units(found, contrasts)
 
     def wald_test(
         self,
@@ -372,12 +382,12 @@ class Inference(FitFacts, Estimated):
             )
             message = f"moment noise: the released matrices are too noisy for a joint test of several rows: {outcome}"
             warn(MomentNoiseWarning(message, ratio=ratio))
-        return replace(tested, units=SCALED) if self.schema is not None else tested
+        return replace(tested, units=OF_TABLE) if self.schema is not None else tested
 
     def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
 
-        With a schema they are in the units of the table, which the first column names, as in the summary.
+        With a schema the first column is the unit of each.
 
         ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
 
@@ -388,12 +398,12 @@ class Inference(FitFacts, Estimated):
         DpciError
             If pandas is not installed.
         """
-        if self.schema is not None:
-            return self.in_units(target=target).summary_frame(level=level)
-        return frame_of(self.names, self._estimates(target), level)
+        return self._frame(self._estimates(target), level)
 
     def _estimates(self, target: Target = "regularised") -> Estimates:
-        return estimates_of(self._release, target)
+        record = self._release
+        found = estimates_of(record, target)
+        return found if record.table is None else found.mapped(*unit_map(record)[:2])
 
     def _error_law(self) -> ErrorLaw:
         return law_of(self._release)
@@ -444,4 +454,4 @@ class FitInference(Inference, FitModel):
         """
         level = check_fraction("level", level)
         features = features_of(self._record, X, schema=schema)
-        return mean_intervals(self._record, self._estimates(target), features, level)
+        return mean_intervals(self._record, estimates_of(self._record, target), features, level)

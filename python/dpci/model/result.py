@@ -86,7 +86,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         level, contrast, simultaneous, target
             See :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
         units : {"table", "scaled"}
-            "scaled": the parameters of the scaled columns, as with a ``contrast``.
+            "scaled": the parameters of the scaled columns.
         exponentiate : bool
             Whether to draw odds ratios or rate ratios, as :meth:`odds_ratios` and :meth:`rate_ratios` have them, on a
             logarithmic axis; a filled point then marks intervals that do not contain 1.
@@ -117,7 +117,9 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         elif contrast is None:
             intervals, over = Numbers(record, view).drawn, " over the full range" if view.in_units(record) else ""
         else:
-            intervals = self.conf_int(**asked, target=target)
+            scaled = units == "scaled" and self.schema is not None
+            found = self._scaled(target).conf_int(**asked) if scaled else self.conf_int(**asked, target=target)
+            intervals = with_units(found)
         axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ratios=ratios, ax=ax)
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
         return caption(axes, f"{record.loss_facts.words} loss, {count}", spent)
@@ -207,4 +209,4 @@ class PrivateFit(ShownInference[FitRecord], FitInference):
 
     def _short(self) -> tuple[str, ...]:
         made_by = "Newton steps" if self.mechanism == "newton" else f"{self.mechanism} perturbation"
-        return f"{len(self.names)} parameters", made_by, str(self.spent)
+        return f"{len(self._release.names)} parameters", made_by, str(self.spent)

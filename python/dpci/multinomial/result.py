@@ -81,14 +81,17 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
     @property
     def coef(self) -> NDArray[np.float64]:
         """Coefficients of each class except the reference, shape (K - 1, number of columns): log odds per unit."""
-        return self._blocks()[:, : len(self._record.fit.columns)]
+        return self.params.reshape(len(self.classes) - 1, -1)[:, : len(self._record.fit.columns)]
 
     @property
     def intercept(self) -> NDArray[np.float64]:
         """Log odds of each class except the reference at the origin, shape (K - 1,); 0 without an intercept."""
-        scale = self._record.fit.intercept_scale
-        blocks = self._blocks()
-        return np.zeros(len(blocks)) if scale is None else scale * blocks[:, -1]
+        fit, blocks = self._record.fit, self.params.reshape(len(self.classes) - 1, -1)
+        if blocks.shape[1] == len(fit.columns):
+            return np.zeros(len(blocks))
+        # In the units of a table it is the coefficient of 1.
+        scale = 1.0 if fit.table is not None or fit.intercept_scale is None else fit.intercept_scale
+        return scale * blocks[:, -1]
 
     @property
     def privacy(self) -> dict[str, Any]:
@@ -100,11 +103,13 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
 
         If the fit had a schema, it encodes frames, other tables with names, and files given by their path.
         """
-        features = features_of(self._record.fit, X)
+        fit = self._record.fit
+        features, blocks = features_of(fit, X), fit.params.reshape(-1, self._record.width)
         # A copy of each block, because products take contiguous vectors.
-        products = [features.product(np.array(coef)) for coef in self.coef]
+        products = [features.product(np.array(block[: len(fit.columns)])) for block in blocks]
         scores = np.column_stack([np.zeros(features.shape[0]), *products])
-        scores[:, 1:] += self.intercept
+        if fit.intercept_scale is not None:
+            scores[:, 1:] += fit.intercept_scale * blocks[:, -1]
         return scores
 
     def predict_proba(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
@@ -128,11 +133,7 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
         return approval_of_classes(fit_of(self), self.classes, self.digest)
 
     def _short(self) -> tuple[str, ...]:
-        return f"{len(self.classes)} classes", f"{len(self.names)} parameters", str(self.spent)
-
-    def _blocks(self) -> NDArray[np.float64]:
-        """Parameters by class, a view of those that are read-only."""
-        return self.params.reshape(-1, self._record.width)
+        return f"{len(self.classes)} classes", f"{len(self._release.names)} parameters", str(self.spent)
 
 
 def fit_of(result: MultinomialFit) -> PrivateFit:

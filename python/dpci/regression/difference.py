@@ -3,10 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law, facts_of_counts
+from dpci.errors import InvalidInput
+from dpci.inference.comparison import (
+    ComparedFacts,
+    DifferenceLaw,
+    Estimated,
+    compared_facts,
+    difference_law,
+    estimated,
+    facts_of_counts,
+)
+from dpci.inference.intervals import Target
 from dpci.regression.law import ErrorParts
 from dpci.regression.result import LinearFit, model_of, record_of, solution_of
-from dpci.regression.shown.show import target_name
+from dpci.regression.shown.show import target_name, unit_map
 from dpci.unit import has_far_rows
 
 __all__: list[str] = []
@@ -19,7 +29,7 @@ def _facts(result: LinearFit) -> ComparedFacts:
     record = record_of(result)
     moved = (record.middle.tolist(), record.scale.tolist(), record.row_norm, record.target_middle, record.target_half)
     facts = {
-        "names": result.names,
+        "names": model_of(result).names,
         "target": _explained(result),
         "l2_strength": result.l2_strength,
         "units of l2_strength": result.l2_rule if result.l2_strength else None,
@@ -27,7 +37,15 @@ def _facts(result: LinearFit) -> ComparedFacts:
         "bounds, beyond which records weigh less,": moved if has_far_rows(record.weights) else None,
         **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
     }
-    return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")
+    units = unit_map(record, model_of(result))
+    return ComparedFacts(facts, record.matrix, record.table, record.neighbors == "add_remove", units)
+
+
+@estimated.register
+def _estimated(result: LinearFit, rows: _F64, shift: _F64, target: Target) -> Estimated:
+    if target != "regularised":
+        raise InvalidInput(f"target must be 'regularised' for results of LinearFit, got {target!r}")
+    return Estimated(rows @ solution_of(result).params + shift, (None,) * len(rows))
 
 
 def _explained(result: LinearFit) -> str:

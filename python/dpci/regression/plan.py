@@ -33,7 +33,7 @@ from dpci.regression.matrix import MomentMatrix
 from dpci.regression.mechanism import record_of_release
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
-from dpci.regression.shown.show import has_units, unit_estimates
+from dpci.regression.shown.show import shown_estimates
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
@@ -391,10 +391,9 @@ def _precision_of(
     names, units = model.names, ("",) * len(model.names)
     if isinstance(expected, InvalidInput):
         return names, units, None, None, None
-    if in_units and has_units(record, model):
-        estimates, names, units = unit_estimates(record, model, expected)
-    else:
-        estimates = LinearEstimates.of(expected)
+    estimates = LinearEstimates.of(expected)
+    if in_units:
+        estimates, names, units = shown_estimates(record, model, expected)
     parts = estimates.parts()
     halves = parts.half_width(LEVEL)
     return names, units, np.sqrt(parts.variance), halves, 1.0 - parts.sampling / parts.variance

@@ -17,8 +17,8 @@ from dpci.budgets import GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import SCALED, ConfidenceIntervals, Simultaneous
-from dpci.inference.targets.units import Estimated, TableUnits
+from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
+from dpci.inference.targets.units import Estimated, ScaledColumns, UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
@@ -28,16 +28,17 @@ from dpci.regression.shown.show import (
     drawn_label,
     in_target_units,
     page_of_regression,
+    shown_estimates,
     summary_of_regression,
     summary_of_release,
-    units_of,
+    unit_map,
 )
 from dpci.released.model import ReleaseFacts, encoded_table
 from dpci.released.result import Shown, refused
 from dpci.report.commands import interval_rows, numbers_of
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import View
+from dpci.report.summary import View, with_units
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.shown.document import Document
@@ -89,11 +90,11 @@ class ShownRegression(Shown):
         result, level = self.result, view.level
         if self.hidden is not None:
             return numbers_of(result, view, parameters=[])
-        parameters = interval_rows(result.conf_int(level=level), result.std_errors, result.pvalues)
+        scaled = result.scaled
+        parameters = interval_rows(scaled.conf_int(level=level), scaled.std_errors, scaled.pvalues)
         if result.schema is None:
             return numbers_of(result, view, parameters=parameters)
-        found = result.in_units()
-        rows = interval_rows(found.conf_int(level=level), found.std_errors, found.pvalues, units=found.units)
+        rows = interval_rows(result.conf_int(level=level), result.std_errors, result.pvalues, units=result.units)
         return numbers_of(result, view, parameters=parameters, in_units=rows)
 
     def encoding(self, given: Schema | None) -> Schema:
@@ -140,13 +141,28 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
 
     @property
     def params(self) -> _F64:
-        """Coefficients, shape (k,), the intercept last, in the units of the caller's columns."""
-        return read_only(solution_of(self).params)
+        """Coefficients, shape (k,), the intercept last, in the units of the table or of the caller's columns."""
+        return read_only(self._estimates().values())
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the coefficients; the intercept is called "intercept"."""
-        return self._model.names
+        return self._model.names if self._map is None else self._map.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit or reference of each coefficient, such as "per year" or "against F"; empty texts without a schema."""
+        return super().units if self._map is None else self._map.units
+
+    @property
+    def scaled(self) -> ScaledColumns:
+        """Coefficients of the columns as the matrix has them: encoded by the schema, with bounds at -1 and 1.
+
+        A regression of another column than the target of the schema has no units of the table: ``params``, intervals
+        and tests are refused, and those of ``scaled`` are given.
+        """
+        found, names = LinearEstimates.of(solution_of(self)), self._model.names
+        return ScaledColumns(found.values(), found, names, joint_method="joint", private=self.private)
 
     @property
     def target(self) -> str:
@@ -178,18 +194,19 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         Use it for joint tests. A robust covariance has noise; each of :attr:`std_errors` is then estimated by itself
         and differs from the square root of the diagonal.
         """
-        return read_only(solution_of(self).covariance())
+        return read_only(self._estimates().cov())
 
     @property
     def noise_shares(self) -> _F64:
         """Share of each coefficient's error variance that is due to noise, from 0 to 1, shape (k,)."""
-        parts = self._estimates().parts()
-        return read_only(1.0 - parts.sampling / parts.variance)
+        parts = shown_estimates(*self._parts())[0].parts()
+        with np.errstate(invalid="ignore"):  # a constant that follows from public bounds has no error
+            return read_only(1.0 - parts.sampling / parts.variance)
 
     @property
     def df(self) -> _F64:
         """Degrees of freedom of each coefficient's t distribution, shape (k,)."""
-        return read_only(self._estimates().parts().df)
+        return read_only(shown_estimates(*self._parts())[0].parts().df)
 
     @property
     def residual_variance(self) -> float:
@@ -246,17 +263,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         rows, names = contrast_rows(contrast, self.names)
         estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
-        return found if self.schema is None else replace(found, units=SCALED)
-
-    def in_units(self) -> TableUnits:
-        """Return the coefficients in the units of the table, such as per year, or for a category against its reference.
-
-        Raises
-        ------
-        InvalidInput
-            For a release without a schema.
-        """
-        return units_of(*self._parts())
+        return self._with_units(found, rows)
 
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> _F64:
         """Predicted target of each row, shape (n,).
@@ -270,10 +277,9 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
             A schema with the same columns as that of the release.
         """
         features = self._features(X, schema)
-        intercept = self.params[-1] if self._model.fit_intercept else 0.0
-        return in_target_units(
-            self._release, self._model, features.product(self.params[: features.shape[1]]) + intercept
-        )
+        params = solution_of(self).params
+        intercept = params[-1] if self._model.fit_intercept else 0.0
+        return in_target_units(self._release, self._model, features.product(params[: features.shape[1]]) + intercept)
 
     def predict_conf_int(
         self, X: Table | NamedTable | Path | str, *, level: float = 0.95, schema: Schema | None = None
@@ -284,7 +290,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         rows = np.concatenate([np.empty((0, features.shape[1])), *blocks])
         if self._model.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
-        estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
+        estimates = LinearEstimates.of(solution_of(self)).mapped(rows, np.zeros(len(rows)))
         intervals = estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
         columns = (intervals.estimate, intervals.lower, intervals.upper)
         estimate, lower, upper = (in_target_units(self._release, self._model, column) for column in columns)
@@ -307,7 +313,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         found = self._estimates().mapped(rows, np.zeros(len(rows))).wald_test(labels, value, private=self.private)
-        return found if self.schema is None else replace(found, units=SCALED)
+        return found if self.schema is None else replace(found, units=OF_TABLE)
 
     def plot(
         self,
@@ -326,7 +332,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         if contrast is None and simultaneous is None:
             intervals, what = drawn(*self._parts(), level), drawn_label(self._release, self._model)
         else:
-            intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
+            intervals = with_units(self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous))
             what = "estimate"
         axes = forest_plot(intervals, private=self.private, order=order, what=what, ax=ax)
         record = self._release
@@ -369,13 +375,23 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         return self._record.digest
 
     def _short(self) -> tuple[str, ...]:
-        return f"{printable(self.target)} on {len(self.names)} regressors", str(self.spent)
+        return f"{printable(self.target)} on {len(self._model.names)} regressors", str(self.spent)
 
     def _parts(self) -> tuple[MomentRecord, Model, Solution]:
         return self._release, self._model, solution_of(self)
 
     def _estimates(self) -> LinearEstimates:
-        return LinearEstimates.of(solution_of(self))
+        if self.schema is not None and self._map is None:
+            release, model = self._release, self._model
+            raise InvalidInput(
+                f"units of the table are those of regressions of {release.target!r} on other columns, got "
+                f"{model.target!r} on {', '.join(model.names)} (scaled has its coefficients)"
+            )
+        return shown_estimates(*self._parts())[0]
+
+    @property
+    def _map(self) -> UnitMap | None:
+        return unit_map(self._release, self._model)
 
     def _features(self, X: Table | NamedTable | Path | str, schema: Schema | None) -> Features:
         record, wanted = self._release, self._model.features

@@ -102,7 +102,10 @@ class Parameters(PublicFacts[AnyModel, AnyBudget]):
 
     @property
     def params(self) -> NDArray[np.float64]:
-        """Parameters, shape (k,), the intercept last; those of a private model are released."""
+        """Parameters, shape (k,), the intercept last; those of a private model are released.
+
+        With a schema they are of the encoded columns.
+        """
         return self._release.params
 
     @property
@@ -192,8 +195,9 @@ class FitFacts(Parameters[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
     def hessian(self) -> NDArray[np.float64] | None:
         """Released Hessian of the mean objective, shape (k, k); None without moments.
 
-        As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
-        ``mechanism="newton"`` that of the whitened rows, at the start of the last step.
+        With a schema it is that of the encoded columns. As released, and perhaps indefinite, unless :attr:`privacy`
+        says that it was projected. With ``mechanism="newton"`` that of the whitened rows, at the start of the last
+        step.
         """
         return self._release.hessian
 

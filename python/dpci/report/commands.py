@@ -13,7 +13,7 @@ from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import FitInference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.summary import View, ratio_intervals, ratios_of, summary_of
+from dpci.report.summary import Numbers, View, ratio_intervals, ratios_of, summary_of
 from dpci.report.summary import numbers_of as answered
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
@@ -83,7 +83,8 @@ class ShownFit(ShownModel):
         parameters = parameters_of(result)
         if result.interval_refusal is None:
             estimates = estimates_of(record_of(result), view.target)
-            intervals = estimates.conf_int(result.names, level=view.level, simultaneous=view.simultaneous)
+            names = record_of(result).names
+            intervals = estimates.conf_int(names, level=view.level, simultaneous=view.simultaneous)
             parameters = interval_rows(intervals, estimates.std_errors(), estimates.pvalues())
         in_units = self._in_units(view)
         found = numbers_of(result, view, parameters=parameters, in_units=in_units, classes=result.classes)
@@ -105,11 +106,9 @@ class ShownFit(ShownModel):
         if result.schema is None:
             return None
         if result.interval_refusal is not None:
-            bare = result.in_units()
-            return table_rows({"name": bare.names, "unit": bare.units, "estimate": bare.params.tolist()})
-        found = result.in_units(target=view.target)
-        intervals = found.conf_int(level=view.level, simultaneous=view.simultaneous)
-        return interval_rows(intervals, found.std_errors, found.pvalues, units=found.units)
+            return table_rows({"name": result.names, "unit": result.units, "estimate": result.params.tolist()})
+        found = Numbers(record_of(result), replace(view, units="table"))
+        return interval_rows(found.intervals, found.std_errors, found.estimates.pvalues(), units=found.units)
 
 
 def numbers_of(
@@ -138,7 +137,8 @@ def numbers_of(
 
 def parameters_of(result: Released[Any, Any]) -> list[dict[str, Any]]:
     """Return the parameters without intervals."""
-    return table_rows({"name": result.names, "estimate": result.params.tolist()})
+    record = record_of(result)
+    return table_rows({"name": record.names, "estimate": record.params.tolist()})
 
 
 def interval_rows(

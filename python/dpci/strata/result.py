@@ -135,7 +135,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the estimated coefficients, in the units of the table."""
-        return self._first.in_units().names
+        return self._first.names
 
     def conf_int(self, parameter: str, *, level: float = 0.95) -> ConfidenceIntervals:
         """Return the intervals of one parameter, a row for each stratum.
@@ -154,7 +154,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         """
         index = self._index(parameter)
         level = check_fraction("level", level)
-        found = [fit.in_units().conf_int(level=level) for fit in self.values()]
+        found = [fit.conf_int(level=level) for fit in self.values()]
         estimate, lower, upper = (
             np.array([getattr(each, name)[index] for each in found]) for name in ("estimate", "lower", "upper")
         )
@@ -259,7 +259,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         return next(iter(self._fits.values()))
 
     def _unit(self, parameter: str) -> str:
-        return self._first.in_units().units[self._index(parameter)]
+        return self._first.units[self._index(parameter)]
 
     def _index(self, parameter: str) -> int:
         return self.parameters.index(check_choice("parameter", parameter, self.parameters))
@@ -267,7 +267,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     def _rows(self, parameter: str, level: float) -> list[list[str]]:
         """Return a row of text for each stratum, all with the digits of the least error; dashes without intervals."""
         index = self._index(parameter)
-        found = [fit.in_units() for fit in self.values()]
+        found = list(self.values())
         numbers = [f"{fit.n_samples:,}" for fit in self.values()]
         if self.interval_refusal is not None:
             texts = [[estimates_as_text(each.params)[index], *["-"] * 4] for each in found]

@@ -1,10 +1,11 @@
-"""``TableUnits``: a released model in the units of its table, by a linear map of released values."""
+"""Coefficients in the units of a table, by a linear map of released values, and the parameters of scaled columns."""
 
 import math
 import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,7 @@ from dpci.base.validation import advised, check_flag
 from dpci.data.arrays import read_only
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
+from dpci.inference.intervals import OF_TABLE, SCALED, ConfidenceIntervals, Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
@@ -29,12 +30,12 @@ from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
-from dpci.shown.text import table_text
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TableUnits"]
+__all__ = ["ScaledColumns"]
 
 _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
@@ -112,6 +113,11 @@ class Estimated:
     def names(self) -> tuple[str, ...]:
         """Names of what is estimated."""
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit or reference of each estimate, such as "per year" or "against F"; empty texts without a schema."""
+        return ("",) * len(self.names)
+
     @abstractmethod
     def _estimates(self) -> LinearMaps:
         """Return the estimates."""
@@ -134,19 +140,26 @@ class Estimated:
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas.
 
-        With a schema they are in the units of the table, which the first column names, as in the summary.
+        With a schema the first column is the unit of each.
         """
-        if getattr(self, "schema", None) is not None:
-            shown: Any = self
-            frame: pd.DataFrame = shown.in_units().summary_frame(level=level)
-            return frame
-        return frame_of(self.names, self._estimates(), level)
+        return self._frame(self._estimates(), level)
+
+    def _frame(self, estimates: LinearMaps, level: float) -> "pd.DataFrame":
+        intervals = estimates.conf_int(self.names, level=level)
+        units = {"unit": np.array(self.units, dtype=object)} if any(self.units) else {}
+        numbers = {
+            "estimate": intervals.estimate,
+            "std_error": estimates.std_errors(),
+            "pvalue": estimates.pvalues(),
+            "lower": intervals.lower,
+            "upper": intervals.upper,
+        }
+        return new_frame({**units, **numbers}, self.names)
 
     def tidy(self, *, level: float = 0.95, exponentiate: bool = False, like: object = "pandas") -> Any:  # noqa: ANN401  # a frame
         """Return a row for each coefficient with the columns of broom's ``tidy`` in R.
 
-        They are term, estimate, std.error, statistic, p.value, conf.low and conf.high; in the units of the table where
-        there is a schema.
+        They are term, estimate, std.error, statistic, p.value, conf.low and conf.high.
 
         Parameters
         ----------
@@ -158,80 +171,66 @@ class Estimated:
         like : {"pandas", "polars", "pyarrow"} or table
             Library of the frame, or a table of that library.
         """
-        shown: Any = self  # a kind that may have a schema and a map to its units
-        if getattr(self, "schema", None) is not None:
-            shown = shown.in_units()
-        found, errors = shown.conf_int(level=level), shown.std_errors
+        estimates = self._estimates()
+        found, errors = estimates.conf_int(self.names, level=level), estimates.std_errors()
         scale = np.exp if check_flag("exponentiate", exponentiate) else np.asarray
         columns = {
             "term": list(self.names),
             "estimate": scale(found.estimate),
             "std.error": errors,
             "statistic": found.estimate / errors,
-            "p.value": shown.pvalues,
+            "p.value": estimates.pvalues(),
             "conf.low": scale(found.lower),
             "conf.high": scale(found.upper),
         }
         return frame_by(like, columns)
 
-
-def frame_of(names: tuple[str, ...], estimates: LinearMaps, level: float, **before: NDArray[Any]) -> "pd.DataFrame":
-    """Return estimates with their errors, p-values and intervals as a pandas frame, further columns before them."""
-    intervals = estimates.conf_int(names, level=level)
-    errors, pvalues = estimates.std_errors(), estimates.pvalues()
-    numbers = {"estimate": intervals.estimate, "std_error": errors, "pvalue": pvalues}
-    return new_frame({**before, **numbers, "lower": intervals.lower, "upper": intervals.upper}, names)
+    def _with_units(self, intervals: ConfidenceIntervals, rows: _F64) -> ConfidenceIntervals:
+        """Return intervals of linear combinations with the unit of each."""
+        if not any(self.units):
+            return intervals
+        return replace(intervals, units=OF_TABLE, per=tuple(_unit_of(row, self.units) for row in rows))
 
 
-class TableUnits(Estimated, Displayed):
-    """Coefficients in the units of a table, made by ``in_units``: per year, of a category against its reference.
+class ScaledColumns(Estimated, Displayed):
+    """Parameters of the columns as a fit saw them, made by ``scaled``: encoded by the schema, bounds at -1 and 1.
 
-    A linear map of released parameters, which reads no data and uses no budget; the map follows from the schema alone.
-    The intercept is the predictor where all numbers of the table are 0 and all categories are the reference. Under the
-    squared loss the predictor is in the units of the target, and for counts it is the log of the mean count.
-
-    A number beyond its bounds was moved to them before the fit: coefficients are about the numbers within. Of a column
-    with ``transform="signed_log"`` they are per unit of the transformed number.
+    They serve a comparison with fits of encoded rows. All other results are in the units of the table.
     """
 
-    __slots__ = ("_found", "_interval_refusal", "_joint_method", "_names", "_private", "_units")
+    __slots__ = ("_found", "_interval_refusal", "_joint_method", "_names", "_params", "_private")
 
     def __init__(
         self,
+        params: _F64,
         estimates: LinearMaps,
         names: tuple[str, ...],
-        units: tuple[str, ...],
         *,
         joint_method: Method,
         private: bool,
         interval_refusal: str | None = None,
     ) -> None:
-        self._interval_refusal = interval_refusal
+        self._params = params
         self._found = estimates
         self._names = names
-        self._units = units
         self._joint_method = joint_method
         self._private = private
+        self._interval_refusal = interval_refusal
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the coefficients, the intercept last: those of the parameters."""
+        """Names of the parameters, the intercept last."""
         return self._names
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """Unit or reference of each coefficient: "per year", "against F"."""
-        return self._units
-
-    @property
     def interval_refusal(self) -> str | None:
-        """Why there are estimates alone; None where there are intervals."""
+        """Why there are parameters alone; None where there are intervals."""
         return self._interval_refusal
 
     @property
     def params(self) -> _F64:
-        """Estimates, shape (k,)."""
-        return read_only(self._found.values())
+        """Parameters as released, shape (k,)."""
+        return read_only(self._params)
 
     @advised(INTERVALS)
     def conf_int(
@@ -243,57 +242,42 @@ class TableUnits(Estimated, Displayed):
         n_draws: int | None = None,
         seed: int | None = None,
     ) -> ConfidenceIntervals:
-        """Confidence intervals of the coefficients, or of linear combinations.
-
-        ``{"age": 10}`` is ten times the coefficient of age: that of ten years, or of 100 years if it is "per 10 year"
-        (``per=10`` in the schema). The unit of each row says which.
-
-        Parameters are those of :meth:`dpci.PrivateFit.conf_int`, whose contrasts are of the scaled parameters.
-        """
+        """Confidence intervals of the parameters, or of linear combinations, as :meth:`dpci.PrivateFit.conf_int`."""
         rows, names = contrast_rows(contrast, self._names)
         estimates = self._found.mapped(rows, np.zeros(len(rows)))
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
-        return replace(found, units=OF_TABLE, per=tuple(self._unit_of(row) for row in rows))
-
-    def _unit_of(self, contrast: _F64) -> str:
-        """Return the unit of a combination of coefficients: "per 10 year" of ten times one per year."""
-        (places,) = np.nonzero(contrast)
-        return _times(float(contrast[places[0]]), self._units[places[0]]) if len(places) == 1 else _COMBINATION
+        return replace(found, units=SCALED)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
-        """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
+        """Test a linear hypothesis about the parameters, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
         rows, labels = contrast_rows(hypothesis, self._names, what="hypothesis")
         estimates = self._found.mapped(rows, np.zeros(len(rows)))
         method: Method = "joint" if len(rows) == 1 else self._joint_method
-        return replace(estimates.wald_test(labels, value, method=method, private=self._private), units=OF_TABLE)
-
-    def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
-        """Return unit, estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
-        return frame_of(self._names, self._found, level, unit=np.array(self._units, dtype=object))
+        return replace(estimates.wald_test(labels, value, method=method, private=self._private), units=SCALED)
 
     def _estimates(self) -> LinearMaps:
         return self._found
 
     def __repr__(self) -> str:
-        return "\n".join([table_text(self._table()), *self._refused()])
+        return as_text(self._document())
 
     def _document(self) -> Document:
-        return Document(parts=[self._table(), *map(Paragraph, self._refused())])
-
-    def _refused(self) -> list[str]:
-        return [] if self._interval_refusal is None else [f"no intervals: {self._interval_refusal}"]
-
-    def _table(self) -> Table:
         if self._interval_refusal is not None:
-            bare = zip(self._names, self._units, estimates_as_text(self.params), strict=True)
-            return Table(["name", "unit", "estimate"], list(bare), "estimates in the units of the table")
+            bare = list(zip(self._names, estimates_as_text(self.params), strict=True))
+            table = Table(["name", "estimate"], bare, f"parameters of the {SCALED}")
+            return Document(parts=[table, Paragraph(f"no intervals: {self._interval_refusal}")])
         intervals = self.conf_int()
         columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
-        heads = zip(self._names, self._units, strict=True)
-        rows = [[*head, *row_of_text(*row)] for head, row in zip(heads, columns, strict=True)]
-        header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
-        title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
-        return Table(header, rows, title)
+        rows = [[name, *row_of_text(*row)] for name, row in zip(self._names, columns, strict=True)]
+        header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
+        title = f"{format_percent(intervals.level)} confidence intervals of the {SCALED}"
+        return Document(parts=[Table(header, rows, title)])
+
+
+def _unit_of(contrast: _F64, units: tuple[str, ...]) -> str:
+    """Return the unit of a combination of coefficients: "per 10 year" of ten times one per year."""
+    (places,) = np.nonzero(contrast)
+    return _times(float(contrast[places[0]]), units[places[0]]) if len(places) == 1 else _COMBINATION
 
 
 _COMBINATION = "combination"
@@ -311,13 +295,28 @@ def _times(number: float, unit: str) -> str:
     return f"per {number * float((amount or '1').replace(',', '')):,.15g} {what}"
 
 
-def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
-    """Return matrix and shift from the parameters to coefficients in the units of the table, their names and units."""
-    schema, matrix, shift = _coefficients(record)
-    units = (*schema.units, "at 0")
-    kept = _kept(record, matrix, shift)
-    mapped = _of_each_predictor(record, matrix[kept], shift[kept], (*record.columns, INTERCEPT)[kept])
-    return *mapped, units[kept] * len(record.prefixes)
+class UnitMap(NamedTuple):
+    """The linear map from parameters to coefficients in the units of a table, their names and units."""
+
+    matrix: _F64
+    shift: _F64
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+# A record never changes.
+_MAPS: "WeakKeyDictionary[FitRecord, UnitMap]" = WeakKeyDictionary()
+
+
+def unit_map(record: FitRecord) -> UnitMap:
+    """Return the map from the parameters of a fit with a schema to coefficients in the units of the table."""
+    if record not in _MAPS:
+        schema, matrix, shift = _coefficients(record)
+        units = (*schema.units, "at 0")
+        kept = _kept(record, matrix, shift)
+        mapped = _of_each_predictor(record, matrix[kept], shift[kept], (*record.columns, INTERCEPT)[kept])
+        _MAPS[record] = UnitMap(*mapped, units[kept] * len(record.prefixes))
+    return _MAPS[record]
 
 
 def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from dpci.accounting.costs import describe_seals
 from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, number_format, row_of_text
 from dpci.base.validation import check_fraction
-from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import TableUnits
+from dpci.inference.targets.units import UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
@@ -54,34 +53,30 @@ _BEYOND = {
 }
 
 
-def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
-    """Return the coefficients in the units of the table."""
-    estimates, names, per = unit_estimates(record, model, solution)
-    return TableUnits(estimates, names, per, joint_method="joint", private=record.private)
-
-
-def unit_estimates(
-    record: MomentRecord, model: Model, solution: Solution
-) -> tuple[LinearEstimates, tuple[str, ...], tuple[str, ...]]:
-    """Return the coefficients in the units of the table, with their names and units."""
+def unit_map(record: MomentRecord, model: Model) -> UnitMap | None:
+    """Return the map from the coefficients to those in the units of the table; None for a regression without units."""
     schema = record.table
-    if schema is None or not isinstance(schema.target, NumericTarget):
-        raise InvalidInput("units of a table need a release with a schema (dpci.fit(..., schema=)), got one without")
-    if model.target != record.target or record.target in model.features:
-        raise InvalidInput(
-            f"units of the table are those of regressions of {record.target!r} on other columns, got {model.target!r} "
-            f"on {', '.join(model.names)}"
-        )
+    if schema is None or not isinstance(schema.target, NumericTarget) or not has_units(record, model):
+        return None
     matrix, shift = _unit_map(record, model, schema, schema.target)
     k = len(record.columns)
     # Of columns that are left out, those whose products are in the model have coefficients.
     kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
     kept[k] |= shift[k] != 0.0
-    names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
+    names = tuple(name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used)
     units = schema._units_of(kept[:k].tolist())  # noqa: SLF001  # of this package
-    per = [unit for unit, used in zip((*units, "at 0"), kept, strict=True) if used]
-    estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
-    return estimates, tuple(names), tuple(per)
+    per = tuple(unit for unit, used in zip((*units, "at 0"), kept, strict=True) if used)
+    return UnitMap(matrix[kept], shift[kept], names, per)
+
+
+def shown_estimates(
+    record: MomentRecord, model: Model, solution: Solution
+) -> tuple[LinearEstimates, tuple[str, ...], tuple[str, ...]]:
+    """Return the coefficients, in the units of the table where they have some, with their names and units."""
+    found, units = LinearEstimates.of(solution), unit_map(record, model)
+    if units is None:
+        return found, model.names, ("",) * len(model.names)
+    return found.mapped(units.matrix, units.shift), units.names, units.units
 
 
 def _unit_map(record: MomentRecord, model: Model, schema: Schema, target: NumericTarget) -> tuple[_F64, _F64]:
@@ -152,22 +147,20 @@ def note_of(record: MomentRecord, model: Model) -> str:
 
 def coefficient_table(record: MomentRecord, model: Model, solution: Solution, level: float) -> Table:
     """Return the table of the coefficients, in the units of the table where there is a schema."""
-    shown = units_of(record, model, solution) if has_units(record, model) else None
-    if shown is None:
-        estimates = LinearEstimates.of(solution)
-        parts = estimates.parts()
-        values, errors, pvalues = estimates.values(), estimates.std_errors(), estimates.pvalues()
-        intervals = estimates.conf_int(model.names, level=level)
-        shares = [[f"{share:.0%}"] for share in 1.0 - parts.sampling / parts.variance]
-        heads, digits = [[name] for name in model.names], number_format(errors, values, digits=ERROR_DIGITS)
+    estimates, names, units = shown_estimates(record, model, solution)
+    values, errors, pvalues = estimates.values(), estimates.std_errors(), estimates.pvalues()
+    intervals = estimates.conf_int(names, level=level)
+    shares: list[list[str]]
+    if any(units):
+        heads = [list(head) for head in zip(names, units, strict=True)]
+        shares, digits = [[] for _ in values], None  # each has a size of its own
     else:
-        values, errors, pvalues = shown.params, shown.std_errors, shown.pvalues
-        intervals = shown.conf_int(level=level)
-        heads = [list(head) for head in zip(shown.names, shown.units, strict=True)]
-        shares, digits = [[]] * len(values), None  # each has a size of its own
+        parts = estimates.parts()
+        shares = [[f"{share:.0%}"] for share in 1.0 - parts.sampling / parts.variance]
+        heads, digits = [[name] for name in names], number_format(errors, values, digits=ERROR_DIGITS)
     columns = zip(heads, shares, values, errors, pvalues, intervals.lower, intervals.upper, strict=True)
     rows = [[*head, *row_of_text(*numbers, shown=digits), *share] for head, share, *numbers in columns]
-    unit, last = ([], ["noise"]) if shown is None else (["unit"], [])
+    unit, last = (["unit"], []) if any(units) else ([], ["noise"])
     header = ["name", *unit, "estimate", "std error", "p-value", "lower", "upper", *last]
     return Table(header, rows, f"{format_percent(level)} confidence intervals", first=INTERVALS_FIRST)
 
