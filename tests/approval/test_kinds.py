@@ -117,7 +117,9 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
         code = main(["report", str(path), "--officer"])
     report = result.officer_report()
     assert code == (6 if "**Return.**" in report else 0)
-    assert "".join(line for line in out.getvalue().splitlines(True) if "name of the file" not in line) == report
+    assert (
+        "".join(line for line in out.getvalue().splitlines(keepends=True) if "name of the file" not in line) == report
+    )
     assert statement_of(load(path)).claim.digest == json.loads(result.to_json())["checksum"]
 
 
