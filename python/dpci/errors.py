@@ -243,7 +243,8 @@ class DpciWarning(_Described, UserWarning):
     Attributes
     ----------
     code
-        ``"model_not_kept"`` of the one that is of no further kind: a ledger could not note the hash of a model.
+        Of those that are of no further kind: ``"model_not_kept"``, a ledger could not note the hash of a model, and
+        ``"nothing_to_publish"``, no coefficient of a fit by Newton steps has an interval.
     entry
         The number of the ledger's entry that paid for that model.
     """

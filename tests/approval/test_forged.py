@@ -261,7 +261,7 @@ def test_persons_are_told_apart_by_the_ledger_alone():
     values = json.loads(result.to_json())
     values["persons"] = {"max_rows": None}
     forged = dpci.PrivateFit.from_json(rewritten(values))
-    assert "| not checked | that rows were told apart by their persons" in forged.officer_report()
+    assert "| not shown | that rows were told apart by their persons" in forged.officer_report()
     assert any(
         "another unit of privacy than the model: row in the ledger, person in the model" in what
         for what in failures(forged, ledger=ledger)

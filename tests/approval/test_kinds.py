@@ -114,8 +114,12 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
     path.write_text(result.to_json(), encoding="utf-8")
     out = io.StringIO()
     with redirect_stdout(out):
-        assert main(["report", str(path), "--officer"]) == 0
-    assert out.getvalue() == result.officer_report()
+        code = main(["report", str(path), "--officer"])
+    report = result.officer_report()
+    assert code == (6 if "**Return.**" in report else 0)
+    assert (
+        "".join(line for line in out.getvalue().splitlines(keepends=True) if "name of the file" not in line) == report
+    )
     assert statement_of(load(path)).claim.digest == json.loads(result.to_json())["checksum"]
 
 
@@ -291,8 +295,8 @@ def test_the_report_without_ledger_and_schema_is_returned():
     result, ledger = made("schema", "pure", "replace_one")
     agreed = Schema(columns=COLUMNS, target=OF_CLASSES.target)
     alone = result.officer_report()
-    assert "**Return: no ledger and no agreed schema were given for this report.**" in alone
-    assert "**Return: no agreed schema was given" in result.officer_report(ledger=ledger)
+    assert all(f"no {what} was given, repeat with" in alone for what in ("ledger", "agreed schema"))
+    assert result.officer_report(ledger=ledger).count("**Return.** Not checked: ") == 1
     assert "**Return" not in result.officer_report(ledger=ledger, schema=agreed)
     # Who pays from no ledger states that nothing else was released, and counts nothing else.
     unpaid = dpci.fit(X, Y, classes=(False, True), budget=BUDGETS["pure"], l2_strength=0.2).officer_report()

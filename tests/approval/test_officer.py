@@ -116,8 +116,7 @@ def test_parameters_without_an_estimate_are_told(hidden):
     text = hidden.officer_report()
     assert "Every parameter has an interval" not in text
     assert "3 of 5 parameters have an interval; none for region=lost, age=missing. The intervals account" in text
-    assert "No estimate of region=lost: too few rows of the category for this budget." in text
-    assert "No estimate of age=missing: few or no rows have a missing value of this column." in text
+    assert "No estimate of region=lost, age=missing: at this budget the noise hides it." in text
     assert "| outcome | ill (yes against no) |" in text
     numbers = text[text.index("## The numbers to be approved") : text.index("## What the budget covers")]
     assert f"| age | per 10 year | {hidden.params[0]:.4f} |" in numbers
@@ -129,10 +128,16 @@ def test_a_fit_whose_intervals_the_noise_hides_says_why():
     rng = np.random.default_rng(4)
     rows = np.zeros((3_000, 6))
     rows[:, 0] = rng.uniform(-0.4, 0.4, 3_000)
-    result = dpci.fit(rows, rows[:, 0] + rng.logistic(size=3_000) > 0, budget=PURE, mechanism="newton", rows="clip")
+    y = rows[:, 0] + rng.logistic(size=3_000) > 0
+    with pytest.warns(dpci.DpciWarning, match="there is nothing to publish, and the budget is spent") as caught:
+        result = dpci.fit(rows, y, budget=PURE, mechanism="newton", rows="clip")
+    assert [warning.message.code for warning in caught] == ["nothing_to_publish"]
     assert result.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
     text = result.officer_report()
     assert "No intervals are released. No intervals: too little information at this budget: the noise hides" in text
+    first = "- **No coefficient has an interval: there is nothing to publish.** The budget is spent."
+    assert text.partition("## Decide first\n\n")[2].startswith(first)
+    assert "is the precision good enough" not in text
 
 
 def test_every_point_and_every_item_is_there():
@@ -182,7 +187,7 @@ def test_names_and_sources_are_shown_and_never_read_as_marks(tmp_path):
     assert "<" not in outside
     assert "](" not in outside
     widths = {len(row) for row in rows_of(text)}
-    assert widths <= {2, 3, 8}
+    assert widths <= {2, 3, 7}
     (row,) = [row for row in rows_of(text) if "column a" in row[0]]
     assert row[1].strip() == "`0 to 1`"
 
@@ -249,7 +254,9 @@ def test_a_name_that_ends_in_html_makes_it_a_page(tmp_path, capsys):
     saved = tmp_path / "model.json"
     assert result.to_json(saved) == result.to_json() == saved.read_text(encoding="utf-8")
     assert main(["report", str(saved), "--officer", "--output", str(page), "--force", "--quiet"]) == 0
-    assert page.read_text(encoding="utf-8") == written
+    named = page.read_text(encoding="utf-8")
+    assert named.count(str(saved)) == 1
+    assert written.partition("Decide first")[2] == named.partition("Decide first")[2]
     # Nothing is written under a name that says another form.
     for officer, name in ((["--officer"], "approval.pdf"), ([], "page.md")):
         assert main(["report", str(saved), *officer, "--output", str(tmp_path / name)]) == 2
@@ -270,6 +277,6 @@ def test_the_command_writes_it(tmp_path, capsys):
     saved.write_text(fit().to_json(), encoding="utf-8")
     assert main(["report", str(saved), "--officer", "--output", str(written), "--quiet"]) == 0
     text = written.read_text(encoding="utf-8")
-    assert "| not checked | that the noise was drawn as the model says: no file can show it |" in text
+    assert "| not shown | that the noise was drawn as the model says: no file can show it |" in text
     assert ran(capsys, "report", saved, "--officer").out == text
     assert "--officer takes no --title, --json" in ran(capsys, "report", saved, "--officer", "--json", code=2).err

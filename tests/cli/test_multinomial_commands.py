@@ -90,7 +90,7 @@ def test_verify_holds_the_file_against_schema_and_ledger(files):
     found = json.loads(run("verify", folder / "model.json", *asked))
     assert found["kind"] == "a multinomial fit"
     outcomes = {finding["outcome"] for finding in found["findings"]}
-    assert outcomes == {"ok", "stated", "not checked"}
+    assert outcomes == {"ok", "stated", "not shown"}
     assert any("holds the hash of this model" in finding["what"] for finding in found["findings"])
     (folder / "other.toml").write_text(SCHEMA.replace('"tram"], "car"', '"car"], "tram"'))
     other = CliRunner().invoke(app, ["verify", str(folder / "model.json"), "--schema", str(folder / "other.toml")])

@@ -72,7 +72,7 @@ def findings(capsys, file):
     found = json.loads(out)["findings"]
     failed = [finding["what"] for finding in found if finding["outcome"] == "FAILED"]
     assert code == (1 if failed else 0)
-    return failed, [finding["what"] for finding in found if finding["outcome"] == "not checked"]
+    return failed, [finding["what"] for finding in found if finding["outcome"] == "not shown"]
 
 
 def test_a_tuning_is_verified_and_its_fit_alone_is_not(made, capsys):
@@ -107,7 +107,7 @@ def test_a_report_is_verified(made, capsys):
     assert code == 0
     assert "holds the hash of this model" in out
     assert "a per-instance report" in out
-    assert "not checked  bounds that someone computed for records" in out
+    assert "not shown    bounds that someone computed for records" in out
     (made / "report.json").write_text(report.result.to_json())
     code, out, _ = run(capsys, "verify", "report.json", "--ledger", "reports.db")
     assert code == 0

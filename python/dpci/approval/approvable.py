@@ -73,13 +73,17 @@ def approval_of(
     *,
     ledger: "Ledger | str | PathLike[str] | None",
     schema: Schema | PartialSchema | None,
+    names: tuple[str, str] = ("", ""),
 ) -> str:
-    """Return the report of a released result for whoever has to approve it, as a file of this name holds it."""
-    from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
+    """Return the report of a released result for whoever has to approve it, as a file of this name holds it.
+
+    ``names``: those of the files of the result and of the schema, empty where they are not known.
+    """
+    from dpci.approval.document import Names, approval_document  # noqa: PLC0415  # most programs write no document
     from dpci.shown.html import as_html  # noqa: PLC0415  # as above
     from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
 
-    document = approval_document(statement_of(result), ledger=ledger, schema=schema)
+    document = approval_document(statement_of(result), ledger=ledger, schema=schema, names=Names(*names))
     is_page = path is not None and Path(path).suffix.lower() in {".html", ".htm"}
     return as_html(document) if is_page else as_markdown(document)
 

@@ -51,7 +51,7 @@ def nist_points(found: Statement, paid: Words) -> Section:
         (
             "utility",
             " ".join([found.intervals or "No intervals are released.", *found.cautions]),
-            "is the precision good enough to publish?",
+            "is the precision good enough to publish?" if found.publishable else "there is nothing to publish",
         ),
         ("statistical bias", bias, f"{publish}check the sample's own bias"),
     ]
@@ -85,7 +85,7 @@ def checklist(found: Statement, account: Sequence[str] | None = None) -> Section
 
 def _of_files(found: Statement) -> Iterator[Words]:
     paid = found.claim.paid
-    yield "The file has the hash ", Code(found.claim.digest), ", and it loads in dpci"
+    yield "The file has the hash at the top of this report, and it loads in dpci"
     given = [
         *(["the ledger"] if paid is not None else []),
         *(["the agreed schema"] if found.table is not None else []),

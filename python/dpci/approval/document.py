@@ -1,7 +1,8 @@
 """The document for whoever has to approve a release: its guarantee in plain words, and a checklist to sign."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
+from typing import NamedTuple
 
 from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_words
 from dpci.approval.findings import Finding
@@ -9,6 +10,7 @@ from dpci.approval.ledger import account_of
 from dpci.approval.statement import Statement, verified
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
+from dpci.inference.remarks import NOTHING
 from dpci.ledger.ledger import Ledger
 from dpci.released.record import ENCODED_WITHIN, OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
@@ -71,7 +73,8 @@ _OUTCOMES = {
     "ok": "compared for this report, and it agrees",
     "stated": "the file says so, and nothing else shows it",
     "FAILED": "it differs: refuse",
-    "not checked": "no file can show it, or what it has to be compared with was not given",
+    "not checked": "what it has to be compared with was not given: repeat with it",
+    "not shown": "no file can show it",
     "not covered": "the guarantee does not extend to it",
     "by tests of dpci": "tested on the software at the dates and commits that the logs name, and not on this file",
     "not verified": "true of every release of dpci, and not reviewed by others",
@@ -80,32 +83,62 @@ _OUTCOMES = {
 }
 
 
+class Names(NamedTuple):
+    """Names of files, for whoever reads the document; empty where they are not known."""
+
+    model: str = ""
+    schema: str = ""
+
+
+NO_NAMES = Names()
+
+
 def approval_document(
     statement: Statement,
     *,
     ledger: "Ledger | str | PathLike[str] | None" = None,
     schema: Schema | PartialSchema | None = None,
+    names: Names = NO_NAMES,
 ) -> Document:
-    """Return the document of a release of any kind; see :meth:`Approvable.officer_report`."""
+    """Return the document of a release of any kind; see :meth:`Approvable.officer_report`.
+
+    ``names``: those of the files of the release and of the agreed schema.
+    """
     found, claim = statement, statement.claim
     checked = verified(found, ledger=ledger, schema=schema)
     account = None if ledger is None else account_of(claim, ledger)
     paid = counted(found, ledger)
-    missing = [
-        *(["no ledger"] if claim.paid is not None and ledger is None else []),
-        *(["no agreed schema"] if found.table is not None and schema is None else []),
-    ]
-    first = Section("first", "Decide first", [Bullets(list(_decide(found, checked, " and ".join(missing))))])
-    parts: list[Part] = [*_head(found), first]
+    first = Section("first", "Decide first", [Bullets(list(_decide(found, checked)))])
+    parts: list[Part] = [*_head(found, _compared(ledger, schema, names)), first]
     if found.private:
         parts += [*_contents(found), _covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
+        parts += [] if account is None else [Section("ledger", "The ledger", account.parts)]
     parts.append(_verified(found, checked))
-    parts += [nist_points(found, paid), checklist(found, account)] if found.private else decision()
+    parts += (
+        [nist_points(found, paid), checklist(found, None if account is None else account.items)]
+        if found.private
+        else decision()
+    )
     title = "Report for the approval of a release" if found.private else "A result that must not be released"
     return Document(title=title, parts=parts, banner=BANNER[found.private], version=found.version)
 
 
-def _head(found: Statement) -> list[Part]:
+def _compared(
+    ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None, names: Names
+) -> Iterator[tuple[str, Words]]:
+    """Yield the names of files and the hash of the agreed schema that the release was compared with."""
+    if names.model:
+        yield "name of the file", Code(names.model)
+    if ledger is not None:
+        path = ledger.path if isinstance(ledger, Ledger) else str(ledger)
+        yield "compared with the ledger", Code(path) if path else "in memory"
+    if schema is not None:
+        digest: Words = Code(schema.digest) if isinstance(schema, Schema) else "none: it has gaps"
+        of_file: Words = (Code(names.schema), ", hash ") if names.schema else "hash "
+        yield "compared with the agreed schema", joined((of_file, digest), "")
+
+
+def _head(found: Statement, compared: Iterable[tuple[str, Words]]) -> list[Part]:
     paid = found.claim.paid
     about = (
         "This document is made from the released result, and from the ledger and the agreed schema where these were "
@@ -113,12 +146,13 @@ def _head(found: Statement) -> list[Part]:
         'The page "Approve a release" of dpci explains the main terms, and the page "Terms" all technical words.'
     )
     facts: list[tuple[str, Words]] = [
-        ("file", Code(found.claim.digest)),
+        ("hash of the file", Code(found.claim.digest)),
+        *compared,
         ("made by", f"dpci {found.version}"),
         *found.contents,
         *([] if found.target is None else [("estimated", found.target)]),
         (f"{found.unit}s", _numbers(found)),
-        ("spent", _spent(found) if found.private else "nothing: the noise came from a seed"),
+        ("spent", _spent(found) if found.private else "no privacy: the noise can be subtracted"),
         (
             "paid by, as the file says",
             "no ledger is named" if paid is None else (f"entry {paid['entry']} of ledger ", Code(paid["ledger"])),
@@ -143,18 +177,19 @@ def _spent(found: Statement) -> str:
     return f"{found.budget} in total by {found.whole}, {found.own} by this fit"
 
 
-def _decide(found: Statement, checked: Sequence[Finding], missing: str) -> Iterator[Words]:
-    """Yield what alone decides, and what only the reader can decide; ``missing`` was not given to compare with."""
+def _decide(found: Statement, checked: Sequence[Finding]) -> Iterator[Words]:
+    """Yield what alone decides, and what only the reader can decide."""
     if not found.private:
         yield (
             Strong("Refuse."),
             " The noise of this model was drawn from a seed. Whoever knows the seed can subtract it.",
         )
         return
+    if not found.publishable:
+        yield Strong(NOTHING.partition(". ")[0] + "."), " The budget is spent."
     yield from ((Strong("Refuse."), f" A check failed: {what}.") for outcome, what in checked if outcome == "FAILED")
-    if missing:
-        verb = "were" if " and " in missing else "was"
-        yield Strong(f"Return: {missing} {verb} given for this report."), " Make it again with them."
+    yield from ((Strong("Return."), f" Not checked: {what}.") for outcome, what in checked if outcome == "not checked")
+    yield from ((Strong("Warning."), f" {said}") for said in found.warnings if said != NOTHING)
     if found.classes_inferred:
         yield (
             Strong("Refuse, unless the class labels are public."),
@@ -210,7 +245,7 @@ def _delta(found: Statement) -> Iterator[Words]:
 
 def _contents(found: Statement) -> list[Section]:
     """Return the numbers that are to be approved, and what a reader of them must not overlook."""
-    parts = [*map(Paragraph, found.cautions), *found.shown]
+    parts = [*map(Paragraph, (*found.warnings, *found.cautions)), *found.shown]
     return [Section("released", "The numbers to be approved", parts)] if parts else []
 
 

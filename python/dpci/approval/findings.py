@@ -37,14 +37,17 @@ class Claim:
 class Finding(NamedTuple):
     """One thing that was looked at."""
 
-    outcome: Literal["ok", "stated", "FAILED", "not checked", "not covered"]
+    outcome: Literal["ok", "stated", "FAILED", "not checked", "not shown", "not covered"]
     what: str
 
 
 AGREES = "Result: nothing differs"
 DAMAGED = "Result: the file does not match its hash: it was altered or damaged (exit code 2). Refuse."
 UNREAD = "Result: nothing was checked, for the reason in the message (exit code 2). Do not approve."
+MISSING = "Result: {} not found (exit code 2). Nothing was checked."
 """Sentence in the place of a conclusion."""
+FAILED, INCOMPLETE = 1, 6
+"""Exit codes of findings that differ, and of checks that were left out."""
 
 
 def conclusion(findings: Iterable[Finding]) -> str:
@@ -52,5 +55,14 @@ def conclusion(findings: Iterable[Finding]) -> str:
     count = Counter(finding.outcome for finding in findings)
     if n_failed := count["FAILED"]:
         return f"Result: {n_failed} {'check' if n_failed == 1 else 'checks'} FAILED (exit code 1). Refuse."
-    left = "".join(f", {count[outcome]} {outcome}" for outcome in ("not checked", "not covered") if count[outcome])
+    if n_left := count["not checked"]:
+        left = f"{n_left} {'check was' if n_left == 1 else 'checks were'} left out"
+        return f'Result: incomplete, {left} (exit code {INCOMPLETE}). Repeat with what the lines "not checked" name.'
+    left = "".join(f", {count[outcome]} {outcome}" for outcome in ("not shown", "not covered") if count[outcome])
     return f"{AGREES}{left} (exit code 0). This is not an approval."
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """Return the exit code of a command that shows findings."""
+    seen = {finding.outcome for finding in findings}
+    return FAILED if "FAILED" in seen else INCOMPLETE if "not checked" in seen else 0

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from os import PathLike
+from typing import NamedTuple
 
 from dpci.approval.findings import Claim, Finding
 from dpci.base.validation import broken
 from dpci.budgets import numbers_text, remaining_text
+from dpci.errors import LedgerError
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
+from dpci.shown.document import Code, Facts, Part, Table
 
 _WHOLES = {"dpci.fit_strata": "all strata of a table", "dpci.fit_many": "many groups together"}
 """Releases of which every fit says that it is a part."""
@@ -31,7 +34,7 @@ def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") 
     """Return what agrees, what does not and what cannot be checked; None: no ledger is given."""
     found = _held(claim, ledger)
     if claim.unit == "person" and not any(finding.what.endswith(_OF_PERSONS) for finding in found):
-        found.append(Finding("not checked", _NOT_OF_PERSONS))
+        found.append(Finding("not shown", _NOT_OF_PERSONS))
     return found
 
 
@@ -41,34 +44,64 @@ def _held(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[F
     if claim.paid is None:
         if ledger is not None:
             return [Finding("FAILED", "the model names no ledger, but one was given")]
-        return [Finding("not checked", "that a ledger paid: the model names none")]
+        return [Finding("not shown", "that a ledger paid: the model names none")]
     where = f"entry {claim.paid['entry']} of ledger {claim.paid['ledger']}, {claim.paid['time']}"
     if ledger is None:
-        return [Finding("not checked", f"that {where}, paid for it: no ledger was given to compare it with (--ledger)")]
+        return [Finding("not checked", f"that {where}, paid for it: no ledger was given, repeat with --ledger")]
     if isinstance(ledger, Ledger):
         return list(_against(claim, ledger, where))
-    with Ledger.open(ledger) as opened:
+    with _opened(ledger) as opened:
         return list(_against(claim, opened, where))
 
 
-def account_of(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> tuple[str, ...] | None:
-    """Return the total, what is spent and what remains; None where it is not the ledger that the result names."""
+def _opened(path: "str | PathLike[str]") -> Ledger:
+    """Open the file of a ledger to compare with."""
+    try:
+        return Ledger.open(path)
+    except LedgerError as error:
+        if error.code != "ledger_missing":
+            raise
+        message = (
+            f"the ledger must be a file that exists, got {str(path)!r} (check the path, or ask the analyst for it)"
+        )
+        raise LedgerError(message, code=error.code, path=str(path)) from error
+
+
+class Account(NamedTuple):
+    """Contents of the ledger that a result names."""
+
+    items: tuple[str, ...]
+    """The total, what is spent and what remains, for a checklist."""
+    parts: tuple[Part, ...]
+    """When it was created, and its entries."""
+
+
+def account_of(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> Account | None:
+    """Return what a ledger holds; None where it is not the ledger that the result names."""
     if isinstance(ledger, Ledger):
         return _account(claim, ledger)
-    with Ledger.open(ledger) as opened:
+    with _opened(ledger) as opened:
         return _account(claim, opened)
 
 
-def _account(claim: Claim, ledger: Ledger) -> tuple[str, ...] | None:
+def _account(claim: Claim, ledger: Ledger) -> Account | None:
     if claim.paid is None or ledger.id != claim.paid["ledger"]:
         return None
     spent, remaining = numbers_text(ledger.spent), remaining_text(ledger.remaining)
-    n_entries = len(ledger.history)
-    return (
+    entries, models = ledger.history, ledger.models
+    items = (
         f"{TOTAL}: {ledger.total}",
-        f"{SPENT}: {spent} ({n_entries} {'entry' if n_entries == 1 else 'entries'})",
+        f"{SPENT}: {spent} ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})",
         f"Remaining: {remaining}",
     )
+    rows = [
+        (f"{entry.number}", entry.time, f"{entry.budget}", entry.label or "", Code(models.get(entry.number, "none")))
+        for entry in entries
+    ]
+    parts: list[Part] = [Facts([("id", Code(ledger.id)), ("created", ledger.created)])]
+    if len(rows) > 1:
+        parts.append(Table(("entry", "time", "budget", "label", "hash of the model"), rows, of_words=True))
+    return Account(items, tuple(parts))
 
 
 def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
@@ -90,9 +123,9 @@ def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
         return
     yield from _against_entry(claim, entry, ledger.neighbors, where)
     if claim.kept is None:
-        yield Finding("not checked", "the hash of this file: the ledger can only hold that of the whole")
+        yield Finding("not shown", "the hash of this file: the ledger can only hold that of the whole")
     elif is_fit and source in _AROUND:
-        yield Finding("not checked", f"the hash of this file: {where}, paid for {_AROUND[source]}")
+        yield Finding("not shown", f"the hash of this file: {where}, paid for {_AROUND[source]}")
     elif kept is None:
         yield Finding("FAILED", f"entry {number} of the ledger holds no hash of a model")
     elif kept != claim.kept:

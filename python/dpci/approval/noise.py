@@ -6,6 +6,7 @@ from dpci import _core
 from dpci.approval.findings import Finding
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.released.calibration import (
+    OTHER_PARAMETERS,
     Sealed,
     fit_spec,
     moved_of_fit,
@@ -18,6 +19,7 @@ from dpci.released.record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"
+_REPEAT = "repeat with that version"
 _ON_LATTICES = "the released numbers are multiples of the steps of their lattices"
 _OFF = "released numbers must be multiples of the step of the lattice of their seal"
 _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"
@@ -26,8 +28,7 @@ _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose ow
 def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Finding:
     """Return whether noise is that of the public choices; ``difference`` calibrates once more and compares.
 
-    ``version`` is that which the file says made it. Another one may have calibrated otherwise, but anyone can write
-    another version into a file: whoever has that version can tell.
+    ``version`` is that which the file says made it. Another one may have calibrated otherwise: whoever has it can tell.
     """
     try:
         differ = difference()
@@ -35,10 +36,10 @@ def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Find
         differ = f"which no release has: {error}"
     if differ is None:
         return Finding("ok", _OK)
-    other = ""
     if version != _core.__version__:
-        other = f" (this is dpci {_core.__version__}; verify the file with dpci {version}, which it says made it)"
-    return Finding("FAILED", f"{_MUST}, {differ}{other}")
+        here = f"by the rules of dpci {_core.__version__} it differs"
+        return Finding("not checked", f"the noise: the file says that dpci {version} made it, {here}; {_REPEAT}")
+    return Finding("FAILED", differ if differ == OTHER_PARAMETERS else f"{_MUST}, {differ}")
 
 
 def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
@@ -49,7 +50,7 @@ def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
 
 def _of_one(record: FitRecord) -> Finding:
     if any(step.step.startswith("report_") for step in record.steps):
-        return Finding("not checked", _OF_A_REPORT)
+        return Finding("not shown", _OF_A_REPORT)
     if (newton := record.newton) is not None:
         return finding_of_noise(record.version, lambda: other_steps(record, newton))
     return finding_of_noise(record.version, lambda: other_noise(record, fit_spec(record)))
@@ -68,5 +69,5 @@ def finding_of_lattice(parts: Iterable[Sealed], moved: str | None = None) -> Fin
     if wrong is not None:
         return Finding("FAILED", f"{_OFF}, got {wrong}")
     if moved is not None:
-        return Finding("not checked", f"whether the {moved} were edited: a projection moved them off their lattices")
+        return Finding("not shown", f"whether the {moved} were edited: a projection moved them off their lattices")
     return Finding("ok", _ON_LATTICES)

@@ -11,6 +11,7 @@ from dpci.approval.statement import RIDGE, Statement
 from dpci.base.tables import printable
 from dpci.data.arrays import OnViolation
 from dpci.inference.methods import FitInference
+from dpci.inference.remarks import notes
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
@@ -23,13 +24,14 @@ from dpci.report.summary import (
     answer_table,
     bare_table,
     no_intervals,
+    noise_size,
     ordinary_coefficients,
     outcome_words,
     refusal_notes,
 )
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
-from dpci.shown.document import Strong, Words, names
+from dpci.shown.document import Strong, Table, Words, names
 from dpci.unit import Persons, Weights
 
 _ADDS = {
@@ -111,15 +113,23 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             "Predictions for confidential records are as confidential as those records.",
         ),
         target=_target(record),
-        intervals=None if numbers is None else intervals_words({"": numbers}),
+        intervals=None if numbers is None else " ".join([intervals_words({"": numbers}), *noise_size(numbers)]),
+        warnings=tuple(notes(record)),
         cautions=tuple(refusal_notes(numbers)) if numbers is not None else _without(refusal),
-        shown=(bare_table(record, View(), full=False) if numbers is None else answer_table(numbers),),
+        shown=(bare_table(record, View(), full=False) if numbers is None else without_p_values(answer_table(numbers)),),
         moved=(
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
             *what_moves(record.table, record.on_violation, ridge=record.l2_strength > 0.0),
         ),
         findings=(noise_of_fits([record]), lattice_of_fits([record])),
     )
+
+
+def without_p_values(table: Table) -> Table:
+    """Return a table of estimates without a column that decides nothing about an approval."""
+    kept = [at for at, name in enumerate(table.header) if name != "p-value"]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    return replace(table, header=[table.header[at] for at in kept], rows=rows)
 
 
 def _exact(record: FitRecord) -> tuple[str, ...]:

@@ -33,13 +33,13 @@ def against_schema(
         raise broken("schema", "a dpci.schema.Schema, a PartialSchema or None", given)
     if known is None:
         if given is None:
-            yield Finding("not checked", "the schema: the model was fitted to encoded rows and holds none")
+            yield Finding("not shown", "the schema: the model was fitted to encoded rows and holds none")
         else:
             yield Finding("FAILED", "the model was fitted to encoded rows and holds no schema, but one was given")
         return
     yield Finding("ok", f"the schema in the file has the hash that the file states for it: {known.digest}")
     if given is None:
-        what = "that this is the schema that was agreed on: none was given to compare it with (--schema)"
+        what = "that this is the schema that was agreed on: no agreed schema was given, repeat with --schema"
         yield Finding("not checked", what)
         return
     if isinstance(given, PartialSchema):
@@ -102,7 +102,7 @@ def _agrees(apart: Column | None, strata: Strata | None) -> Iterator[Finding]:
         yield Finding("ok", same)
     elif strata is None or strata.by is None:
         yield Finding("ok", f"{same}, but for the column {apart.name!r}, which the models leave out")
-        yield Finding("not checked", f"that the column {apart.name!r} names the strata: the file of the whole shows it")
+        yield Finding("not shown", f"that the column {apart.name!r} names the strata: the file of the whole shows it")
     else:
         yield Finding("ok", f"{same}; its column {apart.name!r} names the strata")
         if isinstance(apart, CategoricalColumn) and strata.names != apart.categories:

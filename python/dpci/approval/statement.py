@@ -11,6 +11,7 @@ from dpci.approval.findings import Claim, Finding
 from dpci.approval.ledger import against_ledger
 from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import Budget, GaussianBudget
+from dpci.inference.remarks import NOTHING
 from dpci.ledger.ledger import Ledger
 from dpci.released.record import Record
 from dpci.released.sources import PublicValue, exceptions, failures
@@ -73,6 +74,8 @@ class Statement:
     """Target of the estimates; None where there are none."""
     intervals: str | None = None
     """How many parameters have an interval, and what the intervals count; None where there are none."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the fit, as notes for readers of its numbers."""
     cautions: tuple[str, ...] = ()
     """Sentences that a reader of the numbers must not overlook, such as why parameters have no estimate."""
     shown: tuple[Part, ...] = ()
@@ -126,6 +129,11 @@ class Statement:
         if "guarantee" not in facts:
             said["guarantee"] = record.guarantee() if record.private else None
         return cls(record=record, **{**said, **facts})
+
+    @property
+    def publishable(self) -> bool:
+        """Whether anything was estimated that can be published."""
+        return NOTHING not in self.warnings
 
     @property
     def version(self) -> str:
@@ -273,5 +281,5 @@ def verified(
         *statement.findings,
         *against_ledger(claim, ledger),
         *([Finding("not covered", _INFERRED)] if statement.classes_inferred else []),
-        *(Finding("not checked", what) for what in never),
+        *(Finding("not shown", what) for what in never),
     ]

@@ -43,6 +43,7 @@ EXIT_CODES: Final = """\
   3    the ledger's total does not cover the budget; nothing was released
   4    the release failed after its budget was spent; a ledger with private errors gives no reason
   5    a linear regression was released and spent, but the noise hides it; stderr has the reason
+  6    dpci verify or report --officer lacks the ledger, the agreed schema, or the version that made the file
   70   a defect of dpci, with its traceback; nothing was released
   74   released and spent, but not written in full: one line on stderr says where the model is
   129  ended by SIGHUP

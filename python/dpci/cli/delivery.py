@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import typer
 
 from dpci.approval.approvable import approval_of, statement_of
+from dpci.approval.findings import exit_code
 from dpci.approval.statement import verified
 from dpci.cli import options
 from dpci.cli.app import note, show_json, wants_progress
@@ -179,16 +180,17 @@ def write_officer_report(
     *,
     ledger: Path | None,
     schema: Schema | PartialSchema | None,
+    names: tuple[str, str],
     force: bool,
     quiet: bool,
 ) -> None:
-    """Write the report for approval to a file, or print it; exit code 1 if a check in it failed."""
-    text = approval_of(result, output, ledger=ledger, schema=schema)
+    """Write the report for approval to a file, or print it; the exit code is that of its checks."""
+    text = approval_of(result, output, ledger=ledger, schema=schema, names=names)
     if output is None:
         typer.echo(text, nl=False)
     else:
         with new_file("--output", output, force=force) as path:
             path.write_text(text, encoding="utf-8")
         note(f"wrote {output}", quiet=quiet)
-    if any(finding.outcome == "FAILED" for finding in verified(statement_of(result), ledger=ledger, schema=schema)):
-        raise typer.Exit(1)
+    if code := exit_code(verified(statement_of(result), ledger=ledger, schema=schema)):
+        raise typer.Exit(code)

@@ -446,7 +446,8 @@ REASONS = {
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
 }
 """Why a contrast is not given, in words."""
-_NOT_SEEN = "the noise hides it, as too few rows tell it apart or it is nearly a sum of others (then leave one out)"
+_HIDDEN = "at this budget the noise hides it"
+_NOT_SEEN = f"{_HIDDEN}; if it is nearly a sum of others, leave one out"
 
 
 class NewtonObstacles:
@@ -470,16 +471,16 @@ class NewtonObstacles:
 
 
 def _hidden(table: Schema, name: str) -> str:
-    """Return why the noise hides the coefficient of a column of the matrix."""
+    """Return why a coefficient of a column of the matrix is not given, without a claim about the rows."""
     for column in table.columns:
         if isinstance(column, NumericColumn):
             if name == f"{column.name}=missing":
-                return "few or no rows have a missing value of this column"
+                return _HIDDEN
             if name == column.name:
                 bounds = f"{column.lower:,.6g} to {column.upper:,.6g}"
-                return f"the values fill too little of their bounds ({bounds}), or the column is nearly a sum of others"
+                return f"{_HIDDEN}; narrower public bounds than {bounds} may help, or leaving out a sum of others"
         elif name in column.names:
-            return "too few rows of the category for this budget"
+            return _HIDDEN
     return _NOT_SEEN
 
 

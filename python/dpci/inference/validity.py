@@ -26,7 +26,10 @@ TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
 _ENDLESS = "the classes may be separable, or one of them may be too rare"
-_MORE = "use a greater budget, more records or fewer columns; no budget shows a column that is a sum of others"
+_MORE = (
+    "a new fit, with a greater budget, more records or fewer columns, must be approved and paid again; a column that "
+    "is the sum of others can never be estimated"
+)
 _TOO_LITTLE = "too little information for intervals at this budget: the noise hides"
 _UNFINISHED = {
     "hidden": (

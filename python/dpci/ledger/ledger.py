@@ -182,6 +182,11 @@ class Ledger(Displayed):
         return self._store.identity.id
 
     @property
+    def created(self) -> str:
+        """UTC time of its creation by the clock of the machine, ISO 8601."""
+        return self._store.identity.created
+
+    @property
     def path(self) -> str | None:
         """The file, or None."""
         return str(self._store.path) if isinstance(self._store, FileStore) else None
@@ -287,7 +292,7 @@ class Ledger(Displayed):
                 "schema": "dpci.Ledger",
                 "version": 1,
                 "id": self.id,
-                "created": self._store.identity.created,
+                "created": self.created,
                 "neighbors": self.neighbors,
                 "errors": self.errors,
                 "n_public": self.n_public,
@@ -319,6 +324,7 @@ class Ledger(Displayed):
         unit = "persons, each with all rows" if of_persons else "rows" if entries else "the first entry decides"
         facts: list[tuple[str, Words]] = [
             ("id", Code(self.id)),
+            ("created", self.created),
             ("spent", numbers_text(account.spent_as_floats())),
             ("remaining", remaining_text(account.remaining())),
             ("unit", unit),
@@ -383,7 +389,8 @@ class Ledger(Displayed):
             smaller = "" if remaining is None else "pass a budget within what remains; "
             raise BudgetExceeded(
                 f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r} "
-                f"({smaller}more takes a new ledger with a greater total, which whoever answers for the data decides)",
+                f"({smaller}for more, the person responsible for the data must approve a new total; a new ledger must "
+                "first record what is already spent)",
                 requested=budget,
                 remaining=remaining,
                 total=self.total,

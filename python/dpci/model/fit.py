@@ -19,6 +19,7 @@ from dpci.data.rows import Rows, Source
 from dpci.described.bounds import BoundsStage
 from dpci.described.within import GapsFirst
 from dpci.errors import InvalidInput
+from dpci.inference.remarks import remarks
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
@@ -27,7 +28,6 @@ from dpci.mechanisms import MechanismLike, NewtonSteps
 from dpci.model.keywords import default_loss, takes_moments, takes_newton
 from dpci.model.newton import check_newton, newton_release, newton_spec
 from dpci.model.recommend import are_rows_given, strength_of, with_default_rows
-from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import OtherKeywords, Settings, check_strength, fit_keywords
 from dpci.released.bounds import ReleasedBounds

@@ -21,6 +21,7 @@ from dpci.data.arrays import Table
 from dpci.data.persons import check_in_one_group, checked_ids
 from dpci.data.rows import Rows, Source, read
 from dpci.errors import DpciError, InvalidInput
+from dpci.inference.remarks import remarks
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
@@ -29,7 +30,6 @@ from dpci.ledger.run import check_as_released
 from dpci.model.fit import AnySpec, spec_of
 from dpci.model.keywords import MODEL_KEYWORDS
 from dpci.model.newton import for_groups, newton_release
-from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.released.model import record_of

@@ -14,6 +14,7 @@ from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.inference.common_levels import group_name, hidden_in_advance
 from dpci.inference.intervals import TARGETS, Target
+from dpci.inference.remarks import TRUSTED_RATIO
 from dpci.model.settings import FitKeywords, Settings
 from dpci.released.record import NOISE_AWARE
 from dpci.rows import Ball, RowDomain, core_blocks, read_rows
@@ -22,8 +23,6 @@ from dpci.schema.table import Schema
 # The ridge moves little there, so that counting what one step off it may leave out lengthens intervals by little
 # (docs/evidence/unregularised.md). Whether the Hessian is clear of its noise hardly depends on λ.
 _MULTIPLE_WITHOUT_RIDGE = 4.0
-TRUSTED_RATIO = 10.0
-"""Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level."""
 # Just above the least λ, objective perturbation needs much more noise.
 _MULTIPLE_OF_LEAST = 2.0
 # Of a limit that the released norm may raise by rounding.

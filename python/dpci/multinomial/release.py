@@ -13,13 +13,13 @@ from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.parts import PartRules
 from dpci.data.rows import Rows, Source, is_dask
 from dpci.errors import InvalidInput
+from dpci.inference.remarks import remarks
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, AnySpec, fit_rows, spec_of
-from dpci.model.remarks import remarks
 from dpci.model.settings import Settings, fit_keywords
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit

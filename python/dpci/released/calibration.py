@@ -26,6 +26,7 @@ _ROUNDING = 1e-11
 _OF_SEARCH = 1e-4
 # Where the public grid ends on which the core checks declarations.
 _GRID_END = 1e4
+OTHER_PARAMETERS = "the coefficients do not follow from the other numbers of the file"
 _OF_SEAL = ("lattice", "scale", "std_dev")
 _OF_STEP = ("cost", "scale", "hessian_scale", "levels_scale", "sensitivity")
 
@@ -90,7 +91,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
         maps = (np.abs(newton.map @ newton.params - record.params) <= room).all()
         rounds = _is_a_rounding(newton)
     if not (ends and maps and balanced):
-        differ.append("parameters at which the last step ends, got others")
+        differ.append(OTHER_PARAMETERS)
     if not rounds:
         differ.append("maps of the rows that released matrices make, got others")
     return next(iter(differ), None)

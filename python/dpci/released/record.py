@@ -40,8 +40,8 @@ from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chos
 from dpci.released.newton import Newton
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, SavedRows, core_blocks, same_blocks
-from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import SavedTable
+from dpci.schema.columns import CategoricalColumn, CategoricalTarget, ClassTarget, NumericTarget, class_labels
+from dpci.schema.table import SavedTable, Schema
 from dpci.unit import Persons, Weights
 
 _check_ledger = formed("[0-9a-f]{32}", "32 hexadecimal digits")
@@ -280,6 +280,20 @@ class ModelRecord(Record):
         return {**super().constants, **{name: getattr(self, name) for name in names}, "loss": deepcopy(self.loss)}
 
 
+def _made(table: Schema | None, names: Iterable[str]) -> Iterator[str]:
+    """Yield the choices that a schema made; without a schema nobody can see which."""
+    for name in names:
+        listed = table is None or any(isinstance(column, CategoricalColumn) for column in table.columns)
+        if (listed or "categories" not in name) and (table is None or table.terms or name != "formula"):
+            yield name
+
+
+def _treated(table: Schema | None) -> tuple[str, ...]:
+    """Return that missing values have a rule, where a column has one."""
+    ruled = table is not None and any(column.missing not in {None, "error"} for column in table.columns)
+    return ("treatment of missing values",) if ruled else ()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitRecord(ModelRecord):
     """Everything that a :class:`~dpci.PrivateFit` knows. Arrays are read-only; (k,) is the number of parameters."""
@@ -439,8 +453,7 @@ class FitRecord(ModelRecord):
         """Choices that must not depend on the data."""
         known = chosen_beside(self.released_bounds, super().chosen)
         ridge = ("λ", "radius", "split") if self.newton is None else ()
-        missing = () if self.table is None else ("treatment of missing values",)
-        return (*known, "mechanism", *ridge, *missing)
+        return (*_made(self.table, known), "mechanism", *ridge, *_treated(self.table))
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -664,7 +677,9 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     # A selection's runs may be of another notion than its budget.
     if not record.SELECTED:
         steps, seals = record.steps, record.seals
-        yield from spending_contradictions(record.own_budget, steps, seals, record.own_guarantee)
+        left = "" if record.released_bounds is None else f", which the released bounds leave of {record.budget}"
+        spent = spending_contradictions(record.own_budget, steps, seals, record.own_guarantee)
+        yield from ((wrong, f"{rule}{left}", value) for wrong, rule, value in spent)
         if record.released_bounds is not None and isinstance(record.budget, ApproxDP):
             yield record.released_bounds.together(record.guarantee(), record.budget)
     for seal in record.seals:

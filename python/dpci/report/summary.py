@@ -36,6 +36,7 @@ from dpci.inference.intervals import (
     law_of,
     refusal_of,
 )
+from dpci.inference.remarks import may_not_have_ended, notes
 from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
@@ -381,7 +382,9 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
         if has_ridge(record):
             facts.append(("ridge", ridge_size(numbers)))
         facts += [("noise", said) for said in noise_size(numbers)]
-        cautions += [*refusal_notes(numbers), _short_intervals(numbers), _levels(record), _curvature(record)]
+        remarked = notes(record)
+        short = None if record.newton is None and remarked else _short_intervals(numbers)
+        cautions += [*remarked, *refusal_notes(numbers), short, _levels(record), _curvature(record)]
     return [*facts, *(("caution", said) for said in cautions if said is not None)]
 
 
@@ -547,20 +550,21 @@ def noise_note(numbers: Numbers) -> str | None:
 
 
 def interval_notes(record: FitRecord, covered: float | None = None) -> list[str]:
-    """Return the assumptions of the intervals other than large samples; none where there are no intervals.
+    """Return warnings, and the assumptions of the intervals besides large samples; none where there are no intervals.
 
     ``covered``: :attr:`Numbers.covered`, where it is known already.
     """
     if refusal_of(record):
         return []
-    notes = [
+    found = [
+        *notes(record),
         *_stretch_notes(record, covered),
         _levels(record),
         _PRIVATE_NUMBER if record.neighbors == "add_remove" else None,
         curvature_note(record) if record.has_changes else None,
         _CUSTOM if record.loss["name"] == "custom" else None,
     ]
-    return [said for said in notes if said is not None]
+    return [said for said in found if said is not None]
 
 
 def _levels(record: FitRecord) -> str | None:
@@ -573,6 +577,8 @@ def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     if record.projection != NOISE_AWARE:
         return []
     if record.newton is not None:
+        if may_not_have_ended(record):
+            return ["The intervals account for sampling and the noise in gradients and matrices alone."]
         counted = "sampling, the noise in gradients and matrices, and the distance from the last step to the minimum"
         return [f"The intervals account for {counted}."]
     try:
@@ -627,13 +633,13 @@ def _curvature(record: FitRecord) -> str | None:
 
 def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
     ridge = ridge_note(record, numbers) if view.target == "regularised" else None
-    notes = [
+    found = [
         " ".join(filter(None, [target_note(record, view.target), ridge])),
         *refusal_notes(numbers),
         *([] if numbers is None else [*noise_shares(numbers), noise_note(numbers)]),
         *interval_notes(record),
     ]
-    return [said for said in [*notes, custom_note(record)] if said is not None]
+    return [said for said in [*found, custom_note(record)] if said is not None]
 
 
 def custom_note(record: FitRecord) -> str | None:

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,10 @@ from dpci.schema.columns import (
     UnboundedTarget,
     UnlistedColumn,
 )
-from dpci.schema.saved import described_by, plain, plain_column, read_file
+from dpci.schema.saved import FileSchema, described_by, plain, plain_column
 from dpci.schema.table import Encoding, Schema, Table
 from dpci.schema.terms import Spline, Term
 from dpci.schema.transforms import forth
-from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
 
 __all__ = ["PartialSchema"]
@@ -39,7 +37,7 @@ _SHARES = ("bounds_share", "beyond_share", "counts_share")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialSchema(Displayed):
+class PartialSchema(FileSchema):
     """A :class:`Schema` with gaps: numbers whose bounds nobody knows, and categories whose list nobody knows.
 
     :func:`dpci.release_schema` releases them, and :func:`dpci.fit` does so within the budget of the fit. All of
@@ -254,11 +252,6 @@ class PartialSchema(Displayed):
             terms=model.terms,
             intercept=model.intercept,
         )
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str]) -> "PartialSchema":
-        """Return the schema of a ``.toml`` or ``.json`` file."""
-        return cls.from_dict(read_file(path))
 
 
 def known_of(schema: Schema | PartialSchema) -> Schema:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from dpci.base.reading import open_at_once
 from dpci.base.validation import in_short
@@ -24,8 +24,33 @@ from dpci.schema.columns import (
     UnlistedColumn,
 )
 from dpci.schema.terms import Term
+from dpci.shown.displayed import Displayed
 
 _Part = TypeVar("_Part")
+
+
+class FileSchema(Displayed):
+    """A schema that files hold."""
+
+    __slots__ = ()
+
+    def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
+        """Plain dictionary of the fields."""
+        raise NotImplementedError  # each kind has its own fields
+
+    def to_file(self, path: str | PathLike[str]) -> None:
+        """Write a ``.json`` file that `from_file` reads: the schema to agree on; one that exists is replaced."""
+        path = Path(path)
+        if path.suffix != ".json":
+            raise InvalidInput(f"the file of a schema that is written must end in .json, got {str(path)!r}")
+        path.write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Return the schema of a ``.toml`` or ``.json`` file."""
+        found: Self = described_by(cls, read_file(path))
+        return found
+
 
 _KINDS: dict[str, type[Column | Gap]] = {
     "numeric": NumericColumn,

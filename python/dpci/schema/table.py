@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
@@ -34,9 +33,8 @@ from dpci.schema.design import (
     single_parts,
 )
 from dpci.schema.formula import parse, target_of
-from dpci.schema.saved import described_by, essential, plain, plain_column, read_file
+from dpci.schema.saved import FileSchema, described_by, essential, plain, plain_column
 from dpci.schema.terms import Levels, Missing, Term, resolved
-from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
 
 __all__ = ["Encoded", "Schema", "Table"]
@@ -60,7 +58,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema(Displayed):
+class Schema(FileSchema):
     """Everything public about a table: its columns, their bounds and categories, the target, and the terms of a model.
 
     Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, the indicators of a
@@ -397,11 +395,6 @@ class Schema(Displayed):
         """Return the schema of a dictionary as TOML or JSON gives it; see docs/data.md for the layout."""
         found: Schema = described_by(cls, description)
         return found
-
-    @classmethod
-    def from_file(cls, path: str | PathLike[str]) -> "Schema":
-        """Return the schema of a ``.toml`` or ``.json`` file."""
-        return cls.from_dict(read_file(path))
 
 
 def far_columns(schema: Schema) -> list[str]:

@@ -10,6 +10,7 @@ from dpci.approval.of_fit import STRATA_PROOF, intervals_words, strata_covers
 from dpci.approval.schema import Strata
 from dpci.approval.statement import Statement
 from dpci.budgets import Budget
+from dpci.inference.remarks import notes
 from dpci.model.result import PrivateFit
 from dpci.released.record import FitRecord
 from dpci.released.sources import PublicValue
@@ -48,6 +49,7 @@ def approval_of_strata(record: StrataRecord, *, refusal: str | None) -> Statemen
     applies = f"{whose}: {', '.join(f'{name} {fit.n_samples:,}' for name, fit in fits.items())}"
     shown = {} if refusal is not None else {name: Numbers(fit, View()) for name, fit in fits.items()}
     cautions = [f"{name}: {said}" for name, numbers in shown.items() for said in refusal_notes(numbers)]
+    warnings = [f"{name}: {said}" for name, fit in fits.items() for said in notes(fit)]
     return replace(
         one,
         claim=claim,
@@ -73,6 +75,7 @@ def approval_of_strata(record: StrataRecord, *, refusal: str | None) -> Statemen
         covers=strata_covers(whole, one.unit),
         target="; ".join([f"in each stratum {target}", f"in each stratum λ applies to {applies}", *further]),
         intervals=intervals_words(shown) if shown else None,
+        warnings=tuple(warnings),
         cautions=tuple(cautions) if refusal is None else (no_intervals(refusal),),
         shown=(),
         refusals=(),

@@ -19,12 +19,12 @@ from dpci.budgets import Budget, check_budget, core_budget, read_neighbors, spli
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
+from dpci.inference.remarks import remarks
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
-from dpci.model.remarks import remarks
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord, SelectedRecord
 from dpci.released.whole import Whole

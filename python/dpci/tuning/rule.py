@@ -9,12 +9,12 @@ from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.inference.remarks import remarks
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.mechanisms import NewtonSteps, ObjectivePerturbation
 from dpci.model.fit import fit_rows
 from dpci.model.recommend import are_rows_given, with_default_rows
-from dpci.model.remarks import remarks
 from dpci.model.settings import Settings
 from dpci.released.model import record_of
 from dpci.tuning.candidates import plain_params

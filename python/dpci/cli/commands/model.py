@@ -169,7 +169,8 @@ def report(
     schema), a plot, the budget and the caveats. With --officer the report is for whoever has to approve the release:
     who is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a
     checklist.
-    Exit code 1 with --officer: a check failed, and the document says which.
+    Exit code 1 with --officer: a check failed, and the document says which. Exit code 6: it lacks the ledger, the
+    agreed schema, or the version of dpci that made the file.
     """
     target = options.target_of(without_ridge)
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
@@ -181,8 +182,8 @@ def report(
         held=(ledger, schema, formula) != (None, None, None),
     )
     if officer:
-        agreed = options.agreed_schema(schema, formula)
-        write_officer_report(load(model), output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
+        agreed, names = options.agreed_schema(schema, formula), (str(model), schema or "")
+        write_officer_report(load(model), output, ledger=ledger, schema=agreed, names=names, force=force, quiet=quiet)
         return
     if output is None and title is not None:
         raise InvalidInput(f"--title requires --output, because it is the heading of the page, got --title {title!r}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpci.approval.approvable import statement_of
-from dpci.approval.findings import DAMAGED, UNREAD, conclusion
+from dpci.approval.findings import DAMAGED, MISSING, UNREAD, conclusion, exit_code
 from dpci.approval.statement import verified
 from dpci.base.codec import DIFFERENT
 from dpci.base.tables import printable
@@ -38,14 +38,17 @@ def verify(
 
     The file may hold a model, the models of strata, a tuning, a regression, a moment matrix or a per-instance report.
     The command prints what agrees, what differs and what cannot be checked; its last line is the result. Exit code 1:
-    something differs. Exit code 2: the file was altered, or something cannot be read. Reads no data.
+    something differs. Exit code 2: the file was altered, or something cannot be read. Exit code 6: nothing differs, but
+    the ledger or the schema was not given, or another version made the file. Reads no data.
     """
     try:
         statement = statement_of(load(model))
         found = verified(statement, ledger=ledger, schema=options.agreed_schema(schema, formula))
     except DpciError as error:
         if not json:
-            typer.echo(DAMAGED if error.code == DIFFERENT else UNREAD)
+            missing = ledger if error.code == "ledger_missing" else None if model.exists() else model
+            unread = UNREAD if missing is None else MISSING.format(printable(str(missing)))
+            typer.echo(DAMAGED if error.code == DIFFERENT else unread)
         raise
     if json:
         claim = statement.claim
@@ -53,5 +56,5 @@ def verify(
     else:
         lines = [f"{finding.outcome:13}{printable(finding.what)}" for finding in found]
         typer.echo("\n".join([*lines, "", conclusion(found)]))
-    if any(finding.outcome == "FAILED" for finding in found):
-        raise typer.Exit(1)
+    if code := exit_code(found):
+        raise typer.Exit(code)

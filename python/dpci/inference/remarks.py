@@ -1,6 +1,7 @@
-"""Warnings about a fit, from released values alone."""
+"""Warnings about a fit, and the same as notes for its readers, from released values alone."""
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from dpci.errors import (
     CommonLevelWarning,
@@ -21,10 +22,12 @@ from dpci.inference.curvature import (
     trusted_room,
 )
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
-from dpci.model.recommend import TRUSTED_RATIO
 from dpci.released.calibration import hides_class, last_step
 from dpci.released.newton import Newton
 from dpci.released.record import NOISE_AWARE, FitRecord
+
+TRUSTED_RATIO = 10.0
+"""Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level."""
 
 TRUSTED_SPREAD = 0.4
 """Greatest share by which noise may leave the variance of single estimates open without a warning.
@@ -42,30 +45,76 @@ _NAMED = 5
 """Most parameters that a warning names."""
 
 
+NOTHING = "No coefficient has an interval: there is nothing to publish. The budget is spent."
+"""Note on a fit whose noise hides everything."""
+
+
+class Remark(NamedTuple):
+    """A fact about the intervals of a fit."""
+
+    note: str
+    """The fact, for readers of the numbers."""
+    warning: DpciWarning
+    """The same with what to do, for whoever fits."""
+
+    @classmethod
+    def of(cls, kind: type[DpciWarning], said: str, advice: str, **values: Any) -> "Remark":  # noqa: ANN401  # of a kind
+        """Return a fact and the advice that follows from it."""
+        return cls(f"{said[0].upper()}{said[1:]}.", kind(f"{said}; {advice}", **values))
+
+
 def remarks(record: FitRecord) -> Iterator[DpciWarning]:
     """Yield what a caller should know about the intervals of a fit."""
-    if record.newton is not None:
-        # What noise hides is not given.
-        if refusal_of(record) is None:
-            yield from _on_far_rows(record.newton)
-            yield from _on_steep_classes(record, record.newton)
-        return
-    yield from _on_noise(record)
+    yield from (remark.warning for remark in _newton(record))
+    yield from (remark.warning for remark in _on_noise(record))
     yield from _on_curvature(record)
     yield from _on_levels(record)
 
 
-def _on_far_rows(newton: Newton) -> Iterator[DpciWarning]:
-    if newton.is_bounded:
+def notes(record: FitRecord) -> list[str]:
+    """Return the same for readers of the numbers, but for what a summary says of curvature and levels anyway."""
+    return [remark.note for remark in (*_newton(record), *_on_noise(record))]
+
+
+def may_not_have_ended(record: FitRecord) -> bool:
+    """Return whether the steps of a fit of classes may not have come near the minimum."""
+    return record.newton is not None and any(_on_steep_classes(record, record.newton))
+
+
+def publishes_nothing(record: FitRecord) -> bool:
+    """Return whether a fit by Newton steps has no interval at all."""
+    if record.newton is None:
+        return False
+    return refusal_of(record) is not None or None not in estimates_of(record).refusals()
+
+
+def _newton(record: FitRecord) -> Iterator[Remark]:
+    if record.newton is None:
+        return
+    if publishes_nothing(record):
+        why = refusal_of(record) or "the noise hides all of them"
         message = (
-            "some rows are farther out than six times the typical row, and weigh less: intervals of coefficients that "
-            "depend on few rows, such as functions of a spline or rare categories, may be too short; merge rare "
-            "categories, use a polynomial in place of a spline, or pass l2_strength"
+            "no coefficient has an interval: there is nothing to publish, and the budget is spent; a new fit must be "
+            f"approved and paid again; {why}"
         )
-        yield FarRowsWarning(message, radius=float(newton.radii[-1]))
+        yield Remark(NOTHING, DpciWarning(message, code="nothing_to_publish"))
+        return
+    # What noise hides is not given.
+    yield from _on_far_rows(record.newton)
+    yield from _on_steep_classes(record, record.newton)
 
 
-def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning]:
+def _on_far_rows(newton: Newton) -> Iterator[Remark]:
+    if newton.is_bounded:
+        said = (
+            "some rows are farther out than six times the typical row, and weigh less: intervals of coefficients that "
+            "depend on few rows, such as functions of a spline or rare categories, may be too short"
+        )
+        advice = "merge rare categories, use a polynomial in place of a spline, or pass l2_strength"
+        yield Remark.of(FarRowsWarning, said, advice, radius=float(newton.radii[-1]))
+
+
+def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[Remark]:
     if record.classes is None:
         return
     step = last_step(record, newton)
@@ -76,45 +125,51 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
         else (step.growth(), TRUSTED_GROWTH, "the growth of the predictor in the last step")
     )
     if found > most:
-        message = (
-            f"the steps may not have ended, and intervals of all coefficients may be too short: {words} is "
-            f"{found:.2f}, above {most:g}, as where the columns, or the rarity of a class, tell most records; use more "
-            "records, a greater budget or fewer columns, or pass l2_strength"
+        said = (
+            "the calculation may not have converged: all intervals may be too short, do not publish them "
+            f"({words} is {found:.2f}, above {most:g})"
         )
-        yield CurvatureWarning(message, parameters=record.names)
+        advice = "use more records, a greater budget or fewer columns, or pass l2_strength"
+        yield Remark.of(CurvatureWarning, said, advice, parameters=record.names)
     elif hides_class(record, newton):
-        message = (
+        said = (
             "the noise hides the rarer class, and intervals of all coefficients may be too short: the released share "
-            "of that class cannot be distinguished from 0; use more records or a greater budget, or pass l2_strength"
+            "of that class cannot be distinguished from 0"
         )
-        yield CurvatureWarning(message, parameters=record.names)
+        advice = "use more records or a greater budget, or pass l2_strength"
+        yield Remark.of(CurvatureWarning, said, advice, parameters=record.names)
 
 
-def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
-    if record.projection != NOISE_AWARE or refusal_of(record) is not None:
+def _on_noise(record: FitRecord) -> Iterator[Remark]:
+    if record.newton is not None or record.projection != NOISE_AWARE or refusal_of(record) is not None:
         return
     other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
     parameters = hidden_parameters(record)
     found = curvature_noise(record)
     if found is not None and found > TRUSTED_HIDING:
-        message = (
+        said = (
             f"the noise in the Hessian is {found:.1f} times the mean curvature that it shows, a ratio above "
             f"{TRUSTED_HIDING:g}, so the intervals rest on an assumption about the curvature and their coverage is "
-            f"less certain; use a greater l2_strength, a greater budget{other}, larger moment shares in split, or a "
-            f"loss with a wider curved part{_on_hidden(parameters)}"
+            "less certain"
         )
-        yield MomentNoiseWarning(message, ratio=found, parameters=parameters)
+        advice = (
+            f"use a greater l2_strength, a greater budget{other}, larger moment shares in split, or a loss with a "
+            f"wider curved part{_on_hidden(parameters)}"
+        )
+        yield Remark.of(MomentNoiseWarning, said, advice, ratio=found, parameters=parameters)
         return
     ratio = record.noise_spectral_radius / record.strong_convexity
     # With output perturbation the Hessian enters the sampling error alone.
     if ratio > TRUSTED_RATIO and record.mechanism == "objective":
-        message = (
+        said = (
             f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, a noise ratio above "
-            f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use a "
-            f"greater l2_strength, a greater budget{other}; larger moment shares in split usually lengthen intervals"
-            f"{_on_hidden(parameters)}"
+            f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain"
         )
-        yield MomentNoiseWarning(message, ratio=ratio, parameters=parameters)
+        advice = (
+            f"to reduce the noise, use a greater l2_strength, a greater budget{other}; larger moment shares in split "
+            f"usually lengthen intervals{_on_hidden(parameters)}"
+        )
+        yield Remark.of(MomentNoiseWarning, said, advice, ratio=ratio, parameters=parameters)
         return
     if record.loss_facts.is_likelihood or record.loss["name"] == "multinomial":
         # Either matrix tells much of the other: few single intervals are too short.
@@ -126,16 +181,21 @@ def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
         return
     if spread > TRUSTED_SPREAD:
         parameters = hidden_parameters(record, variances=True)
-        message = (
+        said = (
             f"the noise in the released matrices leaves the variance of single estimates uncertain by about "
             f"{spread:.0%}, which is more than {TRUSTED_SPREAD:.0%}: intervals hold on average over the parameters, "
-            f"but may be too short for some of them; use a greater budget{other}, larger moment shares in split, or a "
-            f"greater l2_strength{_on_hidden(parameters, 'curvature or the variance of the gradients')}"
+            "but may be too short for some of them"
         )
-        yield MomentNoiseWarning(message, ratio=spread, parameters=parameters)
+        advice = (
+            f"use a greater budget{other}, larger moment shares in split, or a greater l2_strength"
+            f"{_on_hidden(parameters, 'curvature or the variance of the gradients')}"
+        )
+        yield Remark.of(MomentNoiseWarning, said, advice, ratio=spread, parameters=parameters)
 
 
 def _on_curvature(record: FitRecord) -> Iterator[DpciWarning]:
+    if record.newton is not None:
+        return
     room, least = room_of(record), trusted_room(record)
     if room is None or not room < least:
         return
@@ -177,7 +237,7 @@ def _on_hidden(parameters: tuple[str, ...], hidden: str = "curvature") -> str:
 
 
 def _on_levels(record: FitRecord) -> Iterator[DpciWarning]:
-    found = levels_of(record)
+    found = None if record.newton is not None else levels_of(record)
     if found is not None:
         message = (
             f"{note(found)} Where the columns of a group are indicators, pass "
