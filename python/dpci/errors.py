@@ -243,8 +243,8 @@ class DpciWarning(_Described, UserWarning):
     Attributes
     ----------
     code
-        Of those that are of no further kind: ``"model_not_kept"``, a ledger could not note the hash of a model, and
-        ``"nothing_to_publish"``, no coefficient of a fit by Newton steps has an interval.
+        A warning of no further kind has ``"model_not_kept"``, where a ledger could not note the hash of a model, or
+        ``"nothing_to_publish"``, where no coefficient of a fit by Newton steps has an interval.
     entry
         The number of the ledger's entry that paid for that model.
     """

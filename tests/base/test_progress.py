@@ -75,6 +75,7 @@ def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
     assert terminal.getvalue().strip("\0") == ""
 
 
+@pytest.mark.filterwarnings("ignore:group '[ab]'. no coefficient has an interval:dpci.DpciWarning")
 def test_models_of_groups_are_counted(monkeypatch):
     terminal = watched(monkeypatch)
     counted = []

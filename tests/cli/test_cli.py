@@ -90,7 +90,7 @@ def test_options(sample: Path, options: tuple[str, ...], tmp_path: Path) -> None
     record = json.loads(out.read_text(encoding="utf-8"))
     assert isinstance(record, dict)
     result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
-    assert len(result.params) == (6 if "--no-intercept" in options else 7)
+    assert len(result.scaled.params) == (6 if "--no-intercept" in options else 7)
 
 
 def test_a_schema_file_and_parquet(tmp_path: Path) -> None:

@@ -281,10 +281,10 @@ def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
     assert main(["report", str(model), "--level", "0.9"]) == 0
     result = dpci.PrivateFit.from_json(model.read_text())
     assert capsys.readouterr().out == result.summary(level=0.9) + "\n"
-    assert [row["name"] for row in fitted["parameters"]] == list(result.names)
-    intervals = result.conf_int()
-    assert [row["lower"] for row in fitted["parameters"]] == intervals.lower.tolist()
-    assert [row["p_value"] for row in fitted["parameters"]] == result.pvalues.tolist()
+    for key, shown in (("parameters", result.scaled), ("in_units", result)):
+        assert [row["name"] for row in fitted[key]] == list(shown.names)
+        assert [row["lower"] for row in fitted[key]] == shown.conf_int().lower.tolist()
+        assert [row["p_value"] for row in fitted[key]] == shown.pvalues.tolist()
     assert fitted["privacy"]["spent"] == {"epsilon": 1.0}
 
 

@@ -66,7 +66,8 @@ def test_fit_writes_model_page_and_plot(files):
     assert printed["classes"] == CLASSES
     assert printed["privacy"]["classes"] == CLASSES
     assert [row["name"] for row in printed["in_units"]] == list(model.names)
-    np.testing.assert_array_equal([row["estimate"] for row in printed["parameters"]], model.params)
+    np.testing.assert_array_equal([row["estimate"] for row in printed["in_units"]], model.params)
+    np.testing.assert_array_equal([row["estimate"] for row in printed["parameters"]], model.scaled.params)
     assert model.digest in (folder / "page.html").read_text(encoding="utf-8")
     assert (folder / "plot.svg").stat().st_size > 0
 

@@ -54,9 +54,11 @@ class Left:
         "ReleasedSchema", "Report", "ScaledColumns", "SchemaCheck", "SchemaDescription", "SelectedFit",
         "StrataFit", "Survey", "TuneResult", "UtilityCurve", "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
-    # Draws with Matplotlib, which takes a second; or gives rows as they are, for the core to check; or ends the sample;
-    # or is NaN by its documentation.
-    METHODS = frozenset({"close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private", "shrinkage"})
+    # Draws with Matplotlib, which takes a second; or writes a file; or gives rows as they are, for the core to check;
+    # or ends the sample; or is NaN by its documentation.
+    METHODS = frozenset({
+        "close", "encoded", "plot", "histogram", "plot_bound_against_truth_not_private", "shrinkage", "to_file",
+    })  # fmt: skip
     # NaN by their documentation: standard errors of one run. An event that never happens has an infinite threshold.
     # The source of public bounds is any remark.
     ATTRIBUTES: typing.ClassVar = {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_count, check_seed
+from dpci.base.validation import check_count, check_not_negative, check_real, check_seed
 from dpci.datasets.catalogue import KDDCUP99
 from dpci.datasets.loaders import CHUNK_ROWS, Dataset, load_schema, stack
 from dpci.datasets.tables import Table, load_table
@@ -241,10 +241,9 @@ def simulate_panel(
     least, greatest = (check_count("n_rows", n) for n in (n_rows if isinstance(n_rows, tuple) else (n_rows, n_rows)))
     if least > greatest:
         raise InvalidInput(f"n_rows must be (least, greatest), got n_rows={n_rows}")
+    persistence, effect = check_real("persistence", persistence), check_not_negative("effect", effect)
     if not 0.0 <= persistence <= 1.0:
         raise InvalidInput(f"persistence must be from 0 to 1, got persistence={persistence}")
-    if not 0.0 <= effect < np.inf:
-        raise InvalidInput(f"effect must be finite and at least 0, got effect={effect}")
     rng = np.random.default_rng(check_seed(seed))
     persons = np.repeat(np.arange(n_persons), rng.integers(least, greatest + 1, n_persons))
     persons = rng.permutation(persons)

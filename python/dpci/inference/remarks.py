@@ -72,7 +72,7 @@ def remarks(record: FitRecord) -> Iterator[DpciWarning]:
 
 
 def notes(record: FitRecord) -> list[str]:
-    """Return the same for readers of the numbers, but for what a summary says of curvature and levels anyway."""
+    """Return the same for readers of the numbers, without curvature and levels, on which a summary has notes anyway."""
     return [remark.note for remark in (*_newton(record), *_on_noise(record))]
 
 

@@ -163,6 +163,17 @@ def chosen_beside(released: "ReleasedBounds | None", names: Iterable[str]) -> It
     return (public.get(each, each) for each in names)
 
 
+def chosen_with(table: Schema | None, names: Iterable[str]) -> Iterator[str]:
+    """Yield the choices that a schema can have made, and its treatment of missing values; without one, all."""
+    columns = () if table is None else table.columns
+    for name in names:
+        listed = table is None or any(isinstance(column, CategoricalColumn) for column in columns)
+        if (listed or "categories" not in name) and (table is None or table.terms or name != "formula"):
+            yield name
+    if any(column.missing not in {None, "error"} for column in columns):
+        yield "treatment of missing values"
+
+
 def source_of(budget: Budget, n_columns: int) -> str:
     """Return why the released bounds of so many columns are public, as a schema states it."""
     return f"{RELEASED}{budget}" + f" for {n_columns} columns together" * (n_columns > 1)

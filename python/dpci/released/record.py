@@ -36,12 +36,12 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF, Classes, check_classes
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, LossFacts, SavedLoss, facts_of
-from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside
+from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside, chosen_with
 from dpci.released.newton import Newton
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, SavedRows, core_blocks, same_blocks
-from dpci.schema.columns import CategoricalColumn, CategoricalTarget, ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import SavedTable, Schema
+from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
+from dpci.schema.table import SavedTable
 from dpci.unit import Persons, Weights
 
 _check_ledger = formed("[0-9a-f]{32}", "32 hexadecimal digits")
@@ -280,20 +280,6 @@ class ModelRecord(Record):
         return {**super().constants, **{name: getattr(self, name) for name in names}, "loss": deepcopy(self.loss)}
 
 
-def _made(table: Schema | None, names: Iterable[str]) -> Iterator[str]:
-    """Yield the choices that a schema made; without a schema nobody can see which."""
-    for name in names:
-        listed = table is None or any(isinstance(column, CategoricalColumn) for column in table.columns)
-        if (listed or "categories" not in name) and (table is None or table.terms or name != "formula"):
-            yield name
-
-
-def _treated(table: Schema | None) -> tuple[str, ...]:
-    """Return that missing values have a rule, where a column has one."""
-    ruled = table is not None and any(column.missing not in {None, "error"} for column in table.columns)
-    return ("treatment of missing values",) if ruled else ()
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitRecord(ModelRecord):
     """Everything that a :class:`~dpci.PrivateFit` knows. Arrays are read-only; (k,) is the number of parameters."""
@@ -453,7 +439,7 @@ class FitRecord(ModelRecord):
         """Choices that must not depend on the data."""
         known = chosen_beside(self.released_bounds, super().chosen)
         ridge = ("λ", "radius", "split") if self.newton is None else ()
-        return (*_made(self.table, known), "mechanism", *ridge, *_treated(self.table))
+        return tuple(chosen_with(self.table, (*known, "mechanism", *ridge)))
 
     @property
     def constants(self) -> dict[str, Any]:

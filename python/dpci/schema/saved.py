@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -34,9 +35,9 @@ class FileSchema(Displayed):
 
     __slots__ = ()
 
+    @abstractmethod
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary of the fields."""
-        raise NotImplementedError  # each kind has its own fields
 
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write a ``.json`` file that `from_file` reads: the schema to agree on; one that exists is replaced."""
