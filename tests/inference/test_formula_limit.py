@@ -45,11 +45,10 @@ def test_a_formula_gives_the_coefficients_of_statsmodels(people):
     Z = sm.add_constant(design(people), prepend=False)
     y = (people["income"] == ">50K").to_numpy(float)
     reference = sm.Logit(y, Z).fit(disp=0, cov_type="HC0", maxiter=100)
-    units = result
-    assert units.names == (*Z.columns[:-1], "intercept")
-    np.testing.assert_allclose(units.params, reference.params, rtol=LIMIT)
-    np.testing.assert_allclose(units.std_errors, reference.bse, rtol=LIMIT)
-    np.testing.assert_allclose(units.conf_int().lower, reference.conf_int()[0], rtol=LIMIT, atol=0.001)
+    assert result.names == (*Z.columns[:-1], "intercept")
+    np.testing.assert_allclose(result.params, reference.params, rtol=LIMIT)
+    np.testing.assert_allclose(result.std_errors, reference.bse, rtol=LIMIT)
+    np.testing.assert_allclose(result.conf_int().lower, reference.conf_int()[0], rtol=LIMIT, atol=0.001)
     odds = result.odds_ratios(contrast={"hours-per-week": 10, "sex=Male:hours-per-week": 10})
     ten = np.zeros(len(Z.columns))
     ten[6:8] = 10.0

@@ -33,21 +33,21 @@ def design(table):
 
 
 def test_the_predictor_is_the_same(result):
-    units = result
-    assert units.names == result.names
-    assert units.units == ("per year", "against F", "per unit", "at 0")
-    np.testing.assert_allclose(design(TABLE) @ units.params, result.decision_function(TABLE), atol=1e-12)
+    assert result.names == result.scaled.names
+    assert result.units == ("per year", "against F", "per unit", "at 0")
+    np.testing.assert_allclose(design(TABLE) @ result.params, result.decision_function(TABLE), atol=1e-12)
     # With everything that the scaled map has: errors, levels, tests.
     rows = design(TABLE[:4])
-    of_rows, predicted = units.conf_int(contrast=rows, level=0.9), result.predict_conf_int(TABLE[:4], level=0.9)
+    of_rows, predicted = result.conf_int(contrast=rows, level=0.9), result.predict_conf_int(TABLE[:4], level=0.9)
     np.testing.assert_allclose(expit(np.asarray(of_rows)), np.asarray(predicted), rtol=1e-9)
     scaled = result.scaled
-    np.testing.assert_allclose(units.std_errors, np.sqrt(np.diag(units.cov)), rtol=1e-9)
+    np.testing.assert_allclose(result.std_errors, np.sqrt(np.diag(result.cov)), rtol=1e-9)
     for j, name in enumerate(result.names[:-1]):
-        assert units.pvalues[j] == pytest.approx(scaled.pvalues[j], rel=1e-9), name
-        ratio = units.params[j] / scaled.params[j]
-        assert units.conf_int().length[j] == pytest.approx(ratio * scaled.conf_int().length[j], rel=1e-9)
-        assert units.cov[j, 1] / ratio == pytest.approx(scaled.cov[j, 1] * units.params[1] / scaled.params[1], rel=1e-9)
+        assert result.pvalues[j] == pytest.approx(scaled.pvalues[j], rel=1e-9), name
+        ratio = result.params[j] / scaled.params[j]
+        assert result.conf_int().length[j] == pytest.approx(ratio * scaled.conf_int().length[j], rel=1e-9)
+        other = result.params[1] / scaled.params[1]
+        assert result.cov[j, 1] / ratio == pytest.approx(other * scaled.cov[j, 1], rel=1e-9)
 
 
 def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
@@ -76,10 +76,9 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
     ages = TABLE.age / 10.0
     named = {"age": ages, "age^2": ages**2, "sex=M": TABLE.sex == "M", "dose": TABLE.dose, "intercept": 1.0}
     named["sex=M:age"] = named["age:sex=M"] = named["sex=M"] * ages
-    units = model
-    assert "per (10 year)^2" in units.units
+    assert "per (10 year)^2" in model.units
     predicted = sum(
-        value * np.asarray(named[name], dtype=float) for name, value in zip(units.names, units.params, strict=True)
+        value * np.asarray(named[name], dtype=float) for name, value in zip(model.names, model.params, strict=True)
     )
     np.testing.assert_allclose(predicted, model.decision_function(TABLE), atol=1e-9)
     for wrong in ({"per": 0}, {"per": "10"}, {"per": 2, "transform": "signed_log"}):
@@ -111,30 +110,29 @@ def test_a_contrast_names_its_unit():
 
 def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
     bare = dpci.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **KEYWORDS))
-    units = bare
-    np.testing.assert_allclose(design(TABLE) @ units.params, bare.decision_function(TABLE), atol=1e-12)
-    assert units.names == bare.names
+    np.testing.assert_allclose(design(TABLE) @ bare.params, bare.decision_function(TABLE), atol=1e-12)
+    assert bare.names == bare.scaled.names
     reason = "intervals require released moments, got a fit with moments='none'"
-    assert units.interval_refusal == reason == bare.interval_refusal
+    assert bare.interval_refusal == reason == bare.scaled.interval_refusal
     scaled = bare.scaled
     shown = [line.split() for line in str(scaled).splitlines()]
     assert shown[1:3] == [["name", "estimate"], shown[2]]
     assert shown[3] == ["age", f"{scaled.params[0]:.4f}"]
     assert f"no intervals: {reason}" in str(scaled)
-    assert f"per year    {units.params[0]:.4f}" in bare.summary()
+    assert f"per year    {bare.params[0]:.4f}" in bare.summary()
     assert "<small>per year</small>" in bare.to_html()
     (tmp_path / "bare.json").write_text(bare.to_json())
     document = json.loads(ran(capsys, "report", tmp_path / "bare.json", "--json").out)
     assert document["interval_refusal"] == reason
-    assert document["in_units"][0] == {"name": "age", "unit": "per year", "estimate": units.params[0]}
+    assert document["in_units"][0] == {"name": "age", "unit": "per year", "estimate": bare.params[0]}
     for ask in (
-        units.conf_int,
-        units.summary_frame,
+        bare.conf_int,
+        bare.summary_frame,
         bare.odds_ratios,
-        lambda: units.std_errors,
-        lambda: units.cov,
-        lambda: units.pvalues,
-        lambda: units.wald_test(["age"]),
+        lambda: bare.std_errors,
+        lambda: bare.cov,
+        lambda: bare.pvalues,
+        lambda: bare.wald_test(["age"]),
         scaled.conf_int,
         lambda: scaled.cov,
     ):
@@ -194,30 +192,28 @@ def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
 
 
 def test_tests_and_many_at_once(result):
-    units = result
-    tested = units.wald_test({"age": 10}, 0.5)
+    tested = result.wald_test({"age": 10}, 0.5)
     assert tested.hypothesis == ("10 × age",)
-    assert tested.estimate == pytest.approx(10 * units.params[0])
+    assert tested.estimate == pytest.approx(10 * result.params[0])
     assert tested.pvalue == pytest.approx(
-        result.scaled.wald_test({"age": 1}, 0.5 / 10 * result.scaled.params[0] / units.params[0]).pvalue
+        result.scaled.wald_test({"age": 1}, 0.5 / 10 * result.scaled.params[0] / result.params[0]).pvalue
     )
-    several = units.wald_test(["age", "dose"])
+    several = result.wald_test(["age", "dose"])
     assert several.statistic == pytest.approx(result.wald_test(["age", "dose"], method="by_rows").statistic)
-    together = units.conf_int(simultaneous="bonferroni")
+    together = result.conf_int(simultaneous="bonferroni")
     assert together.simultaneous == "bonferroni"
-    assert (together.length > units.conf_int().length).all()
-    frame = units.summary_frame()
+    assert (together.length > result.conf_int().length).all()
+    frame = result.summary_frame()
     assert list(frame.columns) == ["unit", "estimate", "std_error", "pvalue", "lower", "upper"]
     assert "confidence intervals of the scaled columns" in repr(result.scaled)
 
 
 def test_odds_ratios(result):
-    units = result
     found = result.odds_ratios(level=0.9)
     assert found.names == result.names[:-1]
-    np.testing.assert_allclose(np.log(np.asarray(found)), np.asarray(units.conf_int(level=0.9))[:-1], rtol=1e-12)
+    np.testing.assert_allclose(np.log(np.asarray(found)), np.asarray(result.conf_int(level=0.9))[:-1], rtol=1e-12)
     decade = result.odds_ratios(contrast={"age": 10})
-    assert decade.estimate == pytest.approx(np.exp(10 * units.params[0]))
+    assert decade.estimate == pytest.approx(np.exp(10 * result.params[0]))
     without = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), rows=SCHEMA.rows, **KEYWORDS)
     np.testing.assert_allclose(np.log(without.odds_ratios().estimate), result.scaled.params[:-1])
     np.testing.assert_array_equal(without.scaled.params, without.params)
@@ -237,11 +233,10 @@ def test_with_a_huge_budget_they_are_those_of_statsmodels():
         seed=1,
     )
     expected = sm.Logit((TABLE.ill != "no").astype(float), design(TABLE)).fit(disp=0, cov_type="HC0")
-    units = found
-    np.testing.assert_allclose(units.params, expected.params, rtol=0.01)
-    np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
-    np.testing.assert_allclose(np.asarray(units.conf_int()), expected.conf_int(), rtol=0.01, atol=1e-4)
-    np.testing.assert_allclose(units.cov, expected.cov_params(), rtol=0.01, atol=1e-6)
+    np.testing.assert_allclose(found.params, expected.params, rtol=0.01)
+    np.testing.assert_allclose(found.std_errors, expected.bse, rtol=0.01)
+    np.testing.assert_allclose(np.asarray(found.conf_int()), expected.conf_int(), rtol=0.01, atol=1e-4)
+    np.testing.assert_allclose(found.cov, expected.cov_params(), rtol=0.01, atol=1e-6)
     np.testing.assert_allclose(found.odds_ratios().estimate, np.exp(expected.params[:-1]), rtol=0.01)
     # The scaled ones are something else.
     assert np.abs(found.scaled.params / np.asarray(expected.params) - 1).max() > 0.5
@@ -256,12 +251,11 @@ def test_every_kind_of_column(intercept):
     )
     schema = Schema(columns=columns, target=SCHEMA.target)
     result = dpci.fit(TABLE, schema=schema, rows=dpci.rows.Within(intercept=0.5 if intercept else False), **KEYWORDS)
-    units = result
-    assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
-    assert units.units[1:4] == ("per log unit", "against no category", "against no category")
+    assert result.names == ("age", "dose", "sex=F", "sex=M", "intercept")
+    assert result.units[1:4] == ("per log unit", "against no category", "against no category")
     rows = np.column_stack([TABLE.age, np.log1p(TABLE.dose), TABLE.sex == "F", TABLE.sex == "M", np.ones(len(TABLE))])
-    np.testing.assert_allclose(rows.astype(float) @ units.params, result.decision_function(TABLE), atol=1e-12)
-    assert units.params.shape == units.std_errors.shape == (5,)
+    np.testing.assert_allclose(rows.astype(float) @ result.params, result.decision_function(TABLE), atol=1e-12)
+    assert result.params.shape == result.std_errors.shape == (5,)
     assert "in the units of the table" in result.summary()
     page = result.to_html()
     assert "per log unit" in page
@@ -298,9 +292,8 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
         l2_strength=1e-8,
         seed=1,
     )
-    units = result
-    np.testing.assert_allclose(units.params, [0.05, 0.0, 2.0], atol=1e-4)
-    tested = units.wald_test("intercept", 2.0)
+    np.testing.assert_allclose(result.params, [0.05, 0.0, 2.0], atol=1e-4)
+    tested = result.wald_test("intercept", 2.0)
     assert tested.estimate == pytest.approx(2.0, abs=1e-4)
     assert tested.value == 2.0
 
@@ -319,9 +312,8 @@ def count_fit(loss, **keywords):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, intercept):
     found = count_fit(loss, moments="none", l2_strength=1.0, intercept=intercept)
-    units = found
-    assert units.names[-1] == "intercept"
-    np.testing.assert_allclose(np.exp(design(COUNTED) @ units.params), found.predict(COUNTED), rtol=1e-9)
+    assert found.names[-1] == "intercept"
+    np.testing.assert_allclose(np.exp(design(COUNTED) @ found.params), found.predict(COUNTED), rtol=1e-9)
 
 
 def test_rate_ratios_are_quotients_of_predicted_counts():
@@ -353,9 +345,8 @@ def test_with_a_huge_budget_those_of_counts_are_those_of_statsmodels():
     found = count_fit(COUNT_LOSSES[0], budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor")
     family = sm.families.NegativeBinomial(alpha=0.5)  # of the counts themselves: 4 / 8
     expected = sm.GLM(COUNTED.visits, design(COUNTED), family=family).fit(cov_type="HC0")
-    units = found
-    np.testing.assert_allclose(units.params, expected.params, rtol=0.01, atol=1e-3)
-    np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
+    np.testing.assert_allclose(found.params, expected.params, rtol=0.01, atol=1e-3)
+    np.testing.assert_allclose(found.std_errors, expected.bse, rtol=0.01)
     np.testing.assert_allclose(found.rate_ratios().estimate, np.exp(expected.params[:-1]), rtol=1e-3)
 
 
@@ -409,9 +400,9 @@ def test_of_a_mean_they_are_the_coefficients_in_units():
     table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
     schema = dataclasses.replace(SCHEMA, target=target)
     fit = dpci.fit(table, **assembled(schema=schema, loss="squared", radius=20.0, **SETTING))
-    found, units = fit.marginal_effects(AT), fit
-    np.testing.assert_allclose(found.estimate, units.params[:3], rtol=1e-6)
-    np.testing.assert_allclose(found.length, units.conf_int().length[:3], rtol=1e-6)
+    found = fit.marginal_effects(AT)
+    np.testing.assert_allclose(found.estimate, fit.params[:3], rtol=1e-6)
+    np.testing.assert_allclose(found.length, fit.conf_int().length[:3], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

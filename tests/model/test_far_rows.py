@@ -67,8 +67,7 @@ def test_the_slope_of_a_long_tail_is_that_of_the_model_with_weights_alone(target
     for outside in ("clip", "weight"):
         columns = tuple(UnboundedColumn(name=name, outside=outside) for name in BOUNDS)
         fit = dpci.fit(TABLE, schema=PartialSchema(columns=columns, target=target), budget=budget, seed=1)
-        units = fit
-        gaps[outside] = (np.abs(units.params[:2] - SLOPES) / units.std_errors[:2]).max()
+        gaps[outside] = (np.abs(fit.params[:2] - SLOPES) / fit.std_errors[:2]).max()
     assert gaps["weight"] < 5.0
     assert gaps["clip"] > 4.0 or target is WHICH
 
@@ -247,8 +246,7 @@ def test_with_released_bounds_of_the_target_no_column_is_said_to_be_as_it_is():
     partial = PartialSchema(columns=columns, target=UnboundedTarget(column="z"))
     fit = dpci.fit(TABLE, schema=partial, budget=dpci.ZCDP(1.0), seed=1)
     # Targets beyond the bounds follow no line.
-    units = fit
-    assert (units.params[0] - SLOPES[0]) / units.std_errors[0] < -4.0
+    assert (fit.params[0] - SLOPES[0]) / fit.std_errors[0] < -4.0
     text = " ".join(fit.summary().split())
     assert "those of the moved targets" in text
     assert "as they are" not in text

@@ -102,11 +102,10 @@ def test_coefficients_of_a_table_are_in_its_units():
     )
     scale = np.array([1.0, 1e4, 1.0, 1.0, 1.0])
     expected = sm.Logit((table["ill"] == "yes").astype(float), design / scale).fit(disp=0, method="newton")
-    found = fit
     # The income of a few is far out, and they weigh less.
-    np.testing.assert_allclose(found.params * scale, expected.params, atol=0.35 * expected.bse.max())
+    np.testing.assert_allclose(fit.params * scale, expected.params, atol=0.35 * expected.bse.max())
     ratios = fit.odds_ratios()
-    np.testing.assert_allclose(ratios.estimate, np.exp(found.params[:-1]))
+    np.testing.assert_allclose(ratios.estimate, np.exp(fit.params[:-1]))
     probability = fit.predict_proba(table)[:, 1]
     np.testing.assert_allclose(probability, expected.predict(design / scale), atol=0.02)
 

@@ -362,9 +362,8 @@ def test_a_table_with_a_column_of_persons():
     design = np.column_stack([X, np.ones(N)])
     model = sm.WLS(Y, design, weights=shares(None, WEIGHTS))
     theirs = model.fit(cov_type="cluster", cov_kwds={"groups": IDS, "use_correction": False})
-    found = fit
-    np.testing.assert_allclose(found.params, theirs.params, rtol=1e-5)
-    np.testing.assert_allclose(found.std_errors, theirs.bse, rtol=1e-5)
+    np.testing.assert_allclose(fit.params, theirs.params, rtol=1e-5)
+    np.testing.assert_allclose(fit.std_errors, theirs.bse, rtol=1e-5)
     frame = pytest.importorskip("pandas").DataFrame(TABLE)
     same = dpci.fit(frame, persons="who", weights=dpci.Weights("count", bound=3.0), **given)
     np.testing.assert_allclose(same.params, fit.params)

@@ -97,9 +97,8 @@ def test_files_have_the_cluster_robust_errors_of_statsmodels(tmp_path, chunk_row
     share = W / _counts[IDS]
     model = sm.WLS(Y, sm.add_constant(X, prepend=False), weights=share)
     theirs = model.fit(cov_type="cluster", cov_kwds={"groups": IDS, "use_correction": False})
-    table = found
-    np.testing.assert_allclose(table.params, theirs.params, rtol=1e-6)
-    np.testing.assert_allclose(table.std_errors, theirs.bse, rtol=1e-6)
+    np.testing.assert_allclose(found.params, theirs.params, rtol=1e-6)
+    np.testing.assert_allclose(found.std_errors, theirs.bse, rtol=1e-6)
     by_path = dpci.fit(path, schema=schema(), loss="squared", **keywords)
     np.testing.assert_allclose(by_path.params, found.params, rtol=1e-9)
 

@@ -136,19 +136,18 @@ def test_a_schema_gives_numbers_in_the_units_of_the_table(encoding, scale):
     dummies = [TABLE["sex"] == "M", TABLE["region"] == "b", TABLE["region"] == "c"]
     design = np.column_stack([TABLE["age"], *dummies, np.ones(N)])
     expected, squares, *_ = np.linalg.lstsq(design, TABLE["income"], rcond=None)
-    units = fit
-    np.testing.assert_allclose(units.params, expected, rtol=1e-3)
+    np.testing.assert_allclose(fit.params, expected, rtol=1e-3)
     spread = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares[0] / (N - 5))
-    np.testing.assert_allclose(units.std_errors, spread, rtol=1e-3)
-    assert units.names == (*fit.names[:-1], "intercept")
-    assert units.units[:2] == ("per year", "against F")
+    np.testing.assert_allclose(fit.std_errors, spread, rtol=1e-3)
+    assert fit.names == fit.scaled.names
+    assert fit.units[:2] == ("per year", "against F")
     some = {name: values[:3] for name, values in TABLE.items()}
     predicted = fit.predict(some)
     np.testing.assert_allclose(predicted, design[:3] @ expected, rtol=1e-3)
     assert "per year" in fit.summary()
     assert "per year" in fit.to_html()
     again = regression.LinearFit.from_json(fit.to_json())
-    assert again.wald_test({"age": 10}, 5.0).pvalue == units.wald_test({"age": 10}, 5.0).pvalue
+    assert again.wald_test({"age": 10}, 5.0).pvalue == fit.wald_test({"age": 10}, 5.0).pvalue
     one = regression.MomentMatrix.of(fit).fit(features=["sex=M"])
     gap = TABLE["income"][TABLE["sex"] == "M"].mean() - TABLE["income"][TABLE["sex"] == "F"].mean()
     assert one.params[0] == pytest.approx(gap, rel=1e-3)

@@ -89,17 +89,16 @@ def test_the_numbers_are_those_of_the_methods(kind, request):
     fit = request.getfixturevalue(kind)
     header, rows = cells(fit.summary())
     assert header == ["name", "unit", "estimate", "lower", "upper", "std error", "p-value", "odds ratio"]
-    found = fit
-    intervals = found.conf_int()
-    for i, name in enumerate(found.names):
+    intervals = fit.conf_int()
+    for i, name in enumerate(fit.names):
         row = rows[name][-6:] if name != "intercept" else [*rows[name][-5:], ""]
         estimate, lower, upper, error = (float(cell) for cell in row[:4])
         assert [estimate, lower, upper] == pytest.approx(
-            [found.params[i], intervals.lower[i], intervals.upper[i]], abs=6e-5, rel=1e-3
+            [fit.params[i], intervals.lower[i], intervals.upper[i]], abs=6e-5, rel=1e-3
         )
-        assert error == pytest.approx(found.std_errors[i], abs=6e-5)
+        assert error == pytest.approx(fit.std_errors[i], abs=6e-5)
         if name != "intercept":
-            assert float(row[5]) == pytest.approx(np.exp(found.params[i]), abs=6e-5, rel=1e-4)
+            assert float(row[5]) == pytest.approx(np.exp(fit.params[i]), abs=6e-5, rel=1e-4)
     assert rows["intercept"][-1].startswith(("<0", "0"))  # the p-value: odds of no column have no ratio
 
 
