@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpci
 from dpci.cli.main import main
-from dpci.report.meaning import chance, meaning_of, percent_down, percent_up
+from dpci.report.meaning import chance, meaning_of, meaning_of_budget, percent_down, percent_up
 from dpci.schema import CategoricalColumn, NumericColumn, Schema
 from dpci.schema.columns import ClassTarget
 from support.commands import ran
@@ -33,7 +34,7 @@ def rows_of(document):
 def test_a_pure_budget_in_plain_words():
     text = fit().officer_report()
     assert "right with probability at most 73.2%" in text
-    assert "by at most a factor of 2.72 (e^1, rounded up), with certainty" in text
+    assert "by a factor of at most 2.72 (e^1, rounded up), in every release" in text
     # Odds of e to 1 and of 1 to e, rounded outwards.
     assert "| 50% | 26.8% | 73.2% |" in text
     assert "| 5 | epsilon=5 (pure DP) |" in text
@@ -49,9 +50,9 @@ def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
     delta = float(result.guarantee.delta([1.0])[0])
     assert meaning.rare == pytest.approx((1 + math.exp(-2.0)) * delta / (1 - math.exp(-1.0)))
     low, high = meaning.posterior(0.5)
-    assert high / (1 - high) == pytest.approx(math.exp(2.0))
+    assert high / (1 - high) == pytest.approx(math.exp(meaning.usual))
     assert low == pytest.approx(1 - high)
-    assert text.count("A single release may exceed this table, with probability at most") == 2
+    assert text.count("A single release may exceed this table, with probability at most 5%") == 2
     assert "Delta is 1 in a million. This budget bounds" in text
     assert "One record is added or removed. The number of records is private." in text
     assert "n_public = 4,000 was chosen without counting" in text
@@ -264,8 +265,21 @@ def test_a_name_that_ends_in_html_makes_it_a_page(tmp_path, capsys):
         assert not (tmp_path / name).exists()
 
 
+def test_nineteen_of_twenty_releases_change_the_odds_by_less_than_is_said():
+    """The loss of a Gaussian release with mu = 1 is normal with mean 1/2 and variance 1, whichever record is there."""
+    for meaning, slack in ((meaning_of_budget(dpci.GDP(1.0)), 1.25), (meaning_of_budget(dpci.ZCDP(0.5)), 1.45)):
+        beyond = stats.norm.sf(meaning.usual - 0.5) + stats.norm.cdf(-meaning.usual - 0.5)
+        assert beyond <= 0.05
+        exact = stats.norm.isf(0.05) + 0.5
+        assert meaning.usual < slack * exact
+    assert meaning_of_budget(dpci.PureDP(2.0)).usual == 2.0
+    nearly = meaning_of_budget(dpci.ApproxDP(2.0, 1e-6)).usual
+    assert 2.0 < nearly < 2.001
+    assert meaning_of_budget(dpci.ApproxDP(0.01, 0.2)).usual is None
+
+
 def test_probabilities_that_say_no_more_are_bounds():
-    text = fit(budget=dpci.ZCDP(0.5)).officer_report()
+    text = fit(budget=dpci.ZCDP(5.0)).officer_report()
     table = text.partition("| before | lowest after | highest after |")[2].partition("A single release")[0]
     assert "100%" not in table
     assert "above 99.99%" in table

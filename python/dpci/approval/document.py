@@ -133,9 +133,9 @@ def _compared(
         path = ledger.path if isinstance(ledger, Ledger) else str(ledger)
         yield "compared with the ledger", Code(path) if path else "in memory"
     if schema is not None:
-        digest: Words = Code(schema.digest) if isinstance(schema, Schema) else "none: it has gaps"
-        of_file: Words = (Code(names.schema), ", hash ") if names.schema else "hash "
-        yield "compared with the agreed schema", joined((of_file, digest), "")
+        open_parts = "leaves parts open, which the release found, and so has no hash"
+        digest: Words = ("hash ", Code(schema.digest)) if isinstance(schema, Schema) else open_parts
+        yield "compared with the agreed schema", ((Code(names.schema), ": ", digest) if names.schema else digest)
 
 
 def _head(found: Statement, compared: Iterable[tuple[str, Words]]) -> list[Part]:
@@ -338,9 +338,10 @@ def _before_and_after(meaning: Meaning) -> Iterator[Part]:
     rows = [(f"{100 * prior:g}%", _lowest(low), _highest(high)) for prior, low, high in ranges]
     yield Table(("before", "lowest after", "highest after"), rows)
     if meaning.rare:
+        most = "5%" if meaning.usual is not None else chance(meaning.rare)
         yield Paragraph(
-            f"A single release may exceed this table, with probability at most {chance(meaning.rare)}. The best guess "
-            "is an average over all possible releases; the table bounds every single one but for this exception."
+            f"A single release may exceed this table, with probability at most {most}. The best guess is an average "
+            "over all possible releases."
         )
 
 

@@ -17,6 +17,8 @@ from dpci.shown.document import Bullets, Paragraph, Section, Table
 SMALL_DELTA = 1e-6
 # Points of the profile up to the own epsilon, and again as many beyond.
 _N_POINTS = 16
+# A probability that a reader takes for an exception: one release in 20.
+_SELDOM = 0.05
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Meaning:
     """The profile at ``epsilon``."""
     distance: float
     """A bound on the total variation distance of neighbours."""
+    usual: float | None
+    """Exponent of the factor by which odds change at most in 19 of 20 releases; None where none is known."""
 
     @property
     def best_guess(self) -> float:
@@ -41,30 +45,61 @@ class Meaning:
         return self.epsilon if self.delta == 0.0 else 2.0 * self.epsilon
 
     @property
+    def shown_exponent(self) -> float:
+        """The exponent of the factor for readers: of all releases under pure DP, otherwise of 19 in 20 if known."""
+        return self.odds_exponent if self.usual is None else self.usual
+
+    @property
     def rare(self) -> float:
         """The probability of a larger change of the odds; 0 under pure DP."""
         if self.delta == 0.0:
             return 0.0
-        # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
-        # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
-        return min(1.0, (1.0 + math.exp(-2.0 * self.epsilon)) * self.delta / -math.expm1(-self.epsilon))
+        return _beyond(2.0 * self.epsilon, self.epsilon, self.delta)
 
     def posterior(self, prior: float) -> tuple[float, float]:
-        """Return the range of a probability after the release, except with probability :attr:`rare`."""
+        """Return the range of a probability after the release, with :attr:`shown_exponent`."""
         logit = math.log(prior) - math.log1p(-prior)
-        return float(expit(logit - self.odds_exponent)), float(expit(logit + self.odds_exponent))
+        return float(expit(logit - self.shown_exponent)), float(expit(logit + self.shown_exponent))
+
+
+def _beyond(exponent: float, epsilon: float, delta: float) -> float:
+    """Return a bound on the probability that odds change by a factor of more than e^exponent, of exponent > epsilon."""
+    # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^(epsilon - t)) P(loss > t).
+    # Odds fall as far with e^-t times the probability with which they rise under the other record.
+    return min(1.0, (1.0 + math.exp(-exponent)) * delta / -math.expm1(epsilon - exponent))
+
+
+def _usual(epsilons: list[float], deltas: list[float]) -> float | None:
+    """Return the least exponent that the pairs of a profile show for 19 of 20 releases; None if they show none."""
+
+    def chance_beyond(exponent: float) -> float:
+        pairs = zip(epsilons, deltas, strict=True)
+        return min((_beyond(exponent, epsilon, delta) for epsilon, delta in pairs if epsilon < exponent), default=1.0)
+
+    low, high = 0.0, 2.0 * max(epsilons)
+    if chance_beyond(high) > _SELDOM:
+        return None
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if chance_beyond(middle) > _SELDOM else (low, middle)
+    return high
 
 
 def meaning_of(guarantee: Guarantee) -> Meaning:
     """Return what a guarantee means for one person."""
     epsilon = own_epsilon(guarantee.budget)
-    return Meaning(epsilon, float(guarantee.delta([epsilon])[0]), _distance(guarantee, epsilon))
+    points = [epsilon * i / _N_POINTS for i in range(2 * _N_POINTS + 1)]
+    deltas = guarantee.delta(points).tolist()
+    certain = isinstance(guarantee.budget, PureDP)
+    usual = epsilon if certain else _usual(points, deltas)
+    return Meaning(epsilon, deltas[_N_POINTS], _distance(points, deltas), usual)
 
 
 def meaning_of_budget(budget: GaussianBudget) -> Meaning:
     """Return what a budget means for one person where no more is known of the guarantee."""
     if isinstance(budget, ApproxDP):
-        return Meaning(budget.epsilon, budget.delta, 1.0 - 2.0 * (1.0 - budget.delta) * float(expit(-budget.epsilon)))
+        pair = [budget.epsilon], [budget.delta]
+        return Meaning(budget.epsilon, budget.delta, _distance(*pair), _usual(*pair))
     return meaning_of(Guarantee(budget, None, 0.0, budget.mu if isinstance(budget, GDP) else 0.0))
 
 
@@ -78,16 +113,13 @@ def own_epsilon(budget: GaussianBudget) -> float:
     return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / SMALL_DELTA))
 
 
-def _distance(guarantee: Guarantee, whole: float) -> float:
-    """Return a bound on the total variation distance of neighbours, from every point of the profile.
+def _distance(epsilons: list[float], deltas: list[float]) -> float:
+    """Return a bound on the total variation distance of neighbours, from pairs of the profile.
 
     (ε, δ)-DP in both directions implies ``1 - 2 (1 - delta) / (1 + e^epsilon)`` (Kairouz, Oh & Viswanath 2015).
     """
-    points = [whole * i / _N_POINTS for i in range(2 * _N_POINTS + 1)]
-    bounds = [
-        1.0 - 2.0 * (1.0 - delta) * expit(-eps) for eps, delta in zip(points, guarantee.delta(points), strict=True)
-    ]
-    return float(min(bounds))
+    pairs = zip(epsilons, deltas, strict=True)
+    return min(1.0 - 2.0 * (1.0 - delta) * float(expit(-epsilon)) for epsilon, delta in pairs)
 
 
 # Odds beyond this say no more to a reader.
@@ -203,16 +235,9 @@ def implied(budget: GaussianBudget, meaning: Meaning) -> str | None:
     return f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {SMALL_DELTA:g}); {exact}"
 
 
-def factor(exponent: float, epsilon: float) -> str:
-    """Return a factor of odds, as a number that is rounded up and as a power of e, of ``epsilon`` or twice that."""
-    shown = f"e^{format_bound(exponent, 4)}"
-    twice = f" with {format_bound(exponent, 4)} = 2ε" * (exponent != epsilon)
-    return shown + twice if exponent >= _GREAT else f"{power(exponent)} ({shown}{twice}, rounded up)"
-
-
 def power(exponent: float) -> str:
     """Return e to the power of a number, rounded up."""
-    return f"{float(format_bound(math.exp(exponent), 3)):g}" if exponent < _GREAT else "more than 10⁷"
+    return f"{float(format_bound(math.exp(exponent), 3)):,.12g}" if exponent < _GREAT else "more than 10⁷"
 
 
 def percent_up(probability: float) -> str:
@@ -237,8 +262,18 @@ def chance(probability: float) -> str:
     return format_bound(probability, 2)
 
 
+def _factor(exponent: float) -> str:
+    return power(exponent) if exponent < _GREAT else f"e^{format_bound(exponent, 4)}"
+
+
 def _change(meaning: Meaning) -> str:
     if not meaning.rare:
-        return f"by at most a factor of {factor(meaning.odds_exponent, meaning.epsilon)}, with certainty."
+        exactly = f" (e^{format_bound(meaning.epsilon, 4)}, rounded up)" * (meaning.epsilon < _GREAT)
+        return f"by a factor of at most {_factor(meaning.epsilon)}{exactly}, in every release."
+    if meaning.rare >= 1.0:
+        return "by a factor that this budget does not bound."
+    usual = (
+        "" if meaning.usual is None else f"by a factor of at most {_factor(meaning.usual)} in 19 of 20 releases, and "
+    )
     most = f"with probability at most {chance(meaning.rare)}"
-    return f"by more than a factor of {factor(meaning.odds_exponent, meaning.epsilon)} {most}."
+    return f"{usual}by a factor of more than {_factor(meaning.odds_exponent)} (e^(2ε)) {most}."
