@@ -137,7 +137,7 @@ def test_a_missing_number_has_a_public_value_and_an_indicator() -> None:
         assert gaps.tolist() == [0, 1, 1, 1, 1, 0]
         assert z[:, schema.names.index("ward=none")].tolist() == [0, 1, 1, 0, 1, 1]
         np.testing.assert_allclose(z[1:5, schema.names.index("age")], -0.5)
-        assert schema.units[schema.names.index("age=missing")] == "against the value 30"
+        assert schema.units[schema.names.index("age=missing")] == "against 30 year"
         assert np.linalg.norm(schema.features(table), axis=1).max() <= 1.0
         again = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True))))
         assert again == schema

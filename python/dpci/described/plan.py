@@ -89,7 +89,7 @@ class BoundsPlan:
         lines.append(("cost in length", f"{self.longer:.3f} times the intervals with known bounds"))
         if self.break_even is not None:
             width = f"{self.break_even:.2f} times as wide as the middle 96% of the values"
-            lines.append(("worth it", f"unless bounds are known that are less than about {width}"))
+            lines.append(("known bounds", f"shorten intervals if they are less than about {width}"))
         return lines
 
     def to_dict(self) -> dict[str, Any]:

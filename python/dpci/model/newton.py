@@ -154,7 +154,7 @@ class NewtonPlan(Displayed):
 
     def _document(self) -> Document:
         even, heavy = (
-            f"{length:.2f} times that without privacy" if given else "none: the noise hides the curvature"
+            f"{length:.2f} times that without privacy" if given else "no intervals: the noise hides the curvature"
             for length, given in zip(self.length, self.gives_intervals, strict=True)
         )
         unit = self.cost_unit.replace("_", " ")

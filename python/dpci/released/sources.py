@@ -90,31 +90,29 @@ def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[P
         yield PublicValue("total of weights", f"{weights.total:g}", "")
 
 
-def table_values(table: Schema, *, digits: int = 6) -> Iterator[PublicValue]:
-    """Yield the formula, the bounds and the lists of a schema with their sources.
-
-    ``digits``: those of bounds that were released, whose further digits say nothing to a reader.
-    """
+def table_values(table: Schema) -> Iterator[PublicValue]:
+    """Yield the formula, the bounds and the lists of a schema with their sources."""
     if table.terms:
         text = formula_text(table.target.column, table.terms, intercept=table.intercept)
         yield PublicValue("formula", text, "")
     if isinstance(target := table.target, NumericTarget):
-        yield _bounds_value(f"target {target.column}", target, digits)
+        yield _bounds_value(f"target {target.column}", target)
     for column in table.columns:
         if isinstance(column, CategoricalColumn):
             yield PublicValue(f"column {column.name}", ", ".join(column.categories), column.source)
         else:
-            found = _bounds_value(f"column {column.name}", column, digits)
+            found = _bounds_value(f"column {column.name}", column)
             by = f" days since {column.since}" if column.since else ""
             by += "" if column.transform == "none" else f" (transform {column.transform})"
             yield found._replace(value=found.value + by)
 
 
-def _bounds_value(name: str, part: NumericColumn | NumericTarget, digits: int) -> PublicValue:
+def _bounds_value(name: str, part: NumericColumn | NumericTarget) -> PublicValue:
     found = interval_value(name, part.lower, part.upper, part.source)
     if not part.source.startswith(RELEASED):
         return found
-    lower, upper = (float(f"{bound:.{digits}g}") for bound in (part.lower, part.upper))
+    # Further digits of released bounds say nothing to a reader.
+    lower, upper = (float(f"{bound:.4g}") for bound in (part.lower, part.upper))
     return found._replace(value=f"{lower:.15g} to {upper:.15g}")
 
 

@@ -45,7 +45,7 @@ def released_table(found: ReleasedBounds | None, table: Schema | None) -> list[T
     """Return the bounds and categories of a schema that were released within a budget."""
     if found is None or table is None:
         return []
-    names = [(value.name.partition(" ")[2], value.value) for value in table_values(table, digits=3)]
+    names = [(value.name.partition(" ")[2], value.value) for value in table_values(table)]
     rows = [[name, value] for name, value in names if name in found.columns]
     return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
 

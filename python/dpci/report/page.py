@@ -43,10 +43,10 @@ _SHRUNKEN = (
 _NOISE = "The released numbers are mostly noise. They are in the file, and no estimates: do not quote them."
 _NOT_SHARED = "This fit has no estimates to publish."
 _CHANGES = {
-    ("replace_one", "record"): "one record, which is replaced",
-    ("replace_one", "person"): "one person, who is replaced with all rows",
-    ("add_remove", "record"): "one record, which is added or removed",
-    ("add_remove", "person"): "one person, who is added or removed with all rows",
+    ("replace_one", "record"): "replacing any one record",
+    ("replace_one", "person"): "replacing all rows of any one person",
+    ("add_remove", "record"): "adding or removing any one record",
+    ("add_remove", "person"): "adding or removing all rows of any one person",
 }
 
 
@@ -143,7 +143,7 @@ def _columns(schema: Schema | None) -> list[Section]:
         return []
     rows = [
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
-        for value in table_values(schema, digits=3)
+        for value in table_values(schema)
     ]
     header = ["column", "bounds or categories", "source"]
     table = Table(header, rows, "Bounds and categories, with their sources", of_words=True)
@@ -221,7 +221,10 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
     if record.whole is not None:
         spent, neighbors = record.whole.budget, record.whole.neighbors
     change = _CHANGES[neighbors, "record" if record.persons is None else "person"]
-    found = [f"The model was fitted with differential privacy, {spent}. It hides any change of {change}."]
+    found = [
+        f"The model was fitted with differential privacy, {spent}: {change} changes the probability of any result "
+        "within this limit only."
+    ]
     if _is_shrunken(record, view):
         kind = "log odds ratios" if record.loss["name"] in LOG_ODDS else "those"
         found.append(

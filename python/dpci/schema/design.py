@@ -397,7 +397,7 @@ def _number_unit(factor: Power, column: Column) -> str:
 
 def _against(factor: Factor, kept: tuple[int, ...], column: Column, *, slopes: bool) -> str:
     if isinstance(factor, Missing) and isinstance(column, NumericColumn):
-        return f"against the value {column.missing:g}"
+        return f"against {column.missing:g} {column.unit}".rstrip()
     if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
         if len(kept) < len(column.categories):
             return f"against {factor.reference}"
