@@ -84,7 +84,7 @@ def test_both_together_cost_the_budget(notion):
     assert f" bounds {bounds} for 2 columns together, by the exponential mechanism" in text
     for column in ("age", "income"):
         lower, upper = ((part.lower, part.upper) for part in found.schema.columns if part.name == column).__next__()
-        lower, upper = (float(f"{bound:.3g}") for bound in (lower, upper))
+        lower, upper = (float(f"{bound:.4g}") for bound in (lower, upper))
         assert f" {column} {lower:g} to {upper:g} " in text
 
 

@@ -205,8 +205,13 @@ def test_tables_as_latex(result, tmp_path):
     text = result.odds_ratios().to_latex()
     assert "sex=M\\_\\textless{}\\% & against F &" in text
     assert text.count("\\\\\n") == 3
-    whole = result.to_latex()
-    assert whole.startswith("\\textbf{NOT PRIVATE (seeded)}")
+    whole = result.to_latex(tmp_path / "table.tex", caption="Odds & ends", label="tab:a_b")
+    assert (tmp_path / "table.tex").read_text(encoding="utf-8") == whole
+    head = "\\begin{table}\n\\centering\n\\caption{Odds \\& ends}\n\\label{tab:a_b}\n"
+    assert whole == f"{head}{result.to_latex()}\\end{{table}}\n"
+    with pytest.raises(dpci.InvalidInput, match="label must be letters"):
+        result.to_latex(label="a}b")
+    assert "\\textbf{NOT PRIVATE (seeded)}" in whole
     assert whole.count("\\begin{tabular}") == whole.count("\\end{tabular}") == 2
     if (program := shutil.which("pdflatex")) is None:
         return

@@ -1,5 +1,7 @@
 """``Displayed``: objects that a notebook shows as a document, and that advise whoever types another library's name."""
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpci.base.habits import NAMES, instead
@@ -27,11 +29,24 @@ class Displayed:
 
         return as_markdown(self._document().unfolded())
 
-    def to_latex(self) -> str:
-        r"""Return the tables that a page shows before its folds as LaTeX; needs ``\usepackage{booktabs}``."""
-        from dpci.shown.latex import as_latex  # noqa: PLC0415  # likewise
+    def to_latex(
+        self, path: "str | PathLike[str] | None" = None, *, caption: str | None = None, label: str | None = None
+    ) -> str:
+        r"""Return the tables that a page shows before its folds as LaTeX; needs ``\usepackage{booktabs}``.
 
-        return as_latex(self._document().unfolded())
+        Parameters
+        ----------
+        path : path, optional
+            File to write them to as well; one that exists is replaced.
+        caption, label : str, optional
+            Caption and label of a ``table`` environment around them. The caption is plain text, not LaTeX.
+        """
+        from dpci.shown.latex import as_latex, floating  # noqa: PLC0415  # likewise
+
+        text = floating(as_latex(self._document().unfolded()), caption, label)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def to_great_tables(self) -> Any:  # noqa: ANN401  # the package is optional
         """Return the first table that a page shows as a ``great_tables.GT``, to be styled further; needs great_tables.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dpci.base.tables import printable
+from dpci.base.validation import broken
 from dpci.shown.document import Document, Facts, Part, Section, Strong, Table, Words
 
 _SPECIAL = {
@@ -22,6 +23,19 @@ def as_latex(document: Document) -> str:
     """Return the tables of a document, one below the other."""
     notice = [] if document.banner is None else [f"\\textbf{{{_plain(document.banner)}}}"]
     return "\n\n".join([*notice, *_tables(document.parts)]) + "\n"
+
+
+def floating(tables: str, caption: str | None, label: str | None) -> str:
+    """Return tables in an environment that LaTeX places, where a caption or a label is given."""
+    if not isinstance(caption, str | None):
+        raise broken("caption", "a text or None", caption)
+    if label is not None and not (isinstance(label, str) and re.fullmatch(r"[\w:.+/-]+", label)):
+        raise broken("label", "letters, digits and :.+/-_, such as 'tab:odds'", label)
+    named = [
+        *([] if caption is None else [f"\\caption{{{_plain(caption)}}}"]),
+        *([] if label is None else [f"\\label{{{label}}}"]),
+    ]
+    return "\n".join(["\\begin{table}", "\\centering", *named, f"{tables}\\end{{table}}\n"]) if named else tables
 
 
 def _tables(parts: Sequence[Part]) -> Iterator[str]:
