@@ -148,7 +148,7 @@ def test_a_file_is_complete_or_absent(people, name, tmp_path, capsys):
     bad.write_text(as_csv(columns(50)) + "old,A,no\n", encoding="utf-8")
     message = ran(capsys, *common, bad, "--chunk-rows", "10", code=2).err
     assert "column 'age' must hold finite numbers, got 'old' in row 0" in message
-    assert f"(row 0 here is line 52 of {bad})" in message
+    assert f"(row 0, counted from 0, is line 52 of {bad})" in message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
     assert ran(capsys, *common, people / "people.csv").err == f"wrote {out}\n"
     content = gzip.decompress(out.read_bytes()).decode() if name.endswith(".gz") else out.read_text()

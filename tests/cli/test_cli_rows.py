@@ -167,7 +167,7 @@ def test_a_bad_row_in_a_late_chunk_costs_nothing(people, tmp_path, capsys):
         assert main(fit_arguments(people, "--ledger", str(path), "--chunk-rows", "100", table="bad.csv")) == 2
         captured = capsys.readouterr()
         assert "column 'ill' must hold one of" in captured.err
-        assert "(row 0 here is line 502" in captured.err
+        assert "(row 0, counted from 0, is line 502" in captured.err
         assert captured.err.count("\n") == 1
         assert ledger.history == ()
         assert main(fit_arguments(people, "--ledger", str(path), "--chunk-rows", "100")) == 0

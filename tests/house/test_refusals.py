@@ -16,7 +16,7 @@ BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-
 SITES = """
 base/validation: check_different check_real*2 check_positive check_not_negative check_fraction check_count*2
   check_seed check_flag check_intercept check_choice check_reals check_finite _integer check_symmetric
-  advised.decorate.called*2 advised_class.checked*2
+  advised.decorate.called*2 advised_class.checked*3
 data/labels: SeveralClasses.encoded=label check_several_classes*3 check_label check_classes*2 encode_labels=label
   check_public_classes=parts_labels _labels*5=form check_present=missing_target _check_length=form several_read_off
   _read_off*2=one_class,no_parts _labels_that_occur*2
@@ -52,7 +52,7 @@ schema/design: Values._make=schema_value coded_parts*2
 schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._atom*3 _Reader._categories*2
   _Reader._power _Reader._spline*3 _Reader._numbers*2 _Reader._count _Reader._name _Reader._numeric _Reader._known
   _Reader._next _Reader._expect_keyword _Reader._expect _Reader.expect_end _tokens
-schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*3 _build_column _as_mapping _as_list
+schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*4 _build_column _as_mapping _as_list
 schema/table: Schema.__post_init__*7 Schema._take_terms*3 Schema.from_formula RawTable.shape*2=table_columns
   on_violation_of _read_table
 schema/partial: PartialSchema.__post_init__*5 PartialSchema.numbers=schema_value

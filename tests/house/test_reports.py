@@ -96,7 +96,7 @@ def test_a_wrong_cell_is_found_by_its_line(several, tmp_path):
     for table in [dpci.read([first, path])] if several else [dpci.read(path), dpci.read(path, schema=schema()), path]:
         with pytest.raises(dpci.InvalidInput, match="column 'age' must hold finite numbers, got '1018x'") as refusal:
             fit(table)
-        assert refusal.value.__notes__ == [f"row {1200 if several else 600} here is line 602 of {path}"]
+        assert refusal.value.__notes__ == [f"row {1200 if several else 600}, counted from 0, is line 602 of {path}"]
 
 
 SPACED, DASHED, DOTTED = "Depth rel. skull [mm]", "size-average", "var.abc"

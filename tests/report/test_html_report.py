@@ -132,7 +132,7 @@ def test_what_a_reader_needs(named):
         "not recorded without a ledger",
         "% of the variance of the estimates",
         "The intervals account for the noise in the released matrices",
-        "differential privacy, epsilon=2 (pure DP): replacing any one record changes the probability of any result within",
+        "differential privacy, epsilon=2 (pure DP): replacing any one record changes the probability of any result",
         "log odds ratios of a regularised model (logistic loss, lambda=",
         "95% intervals are for one coefficient at a time.",
     ]

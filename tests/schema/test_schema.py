@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 import dpci
 from dpci.errors import DpciError, InvalidInput
 from dpci.rows import Blocks
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
+from dpci.schema import (
+    CategoricalColumn,
+    CategoricalTarget,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    Schema,
+    UnlistedColumn,
+)
 
 AGE = NumericColumn(name="age", lower=20, upper=60)
 SEX = CategoricalColumn(name="sex", categories=("F", "M"), reference="F", unknown="zeros")
@@ -223,7 +231,7 @@ def test_bad_files(tmp_path) -> None:
     for name, message in [
         ("bad.toml", "valid TOML"),
         ("bad.json", "table of fields"),
-        ("bytes.json", "valid JSON"),
+        ("bytes.json", "encoded as UTF-8, got byte 0xff in line 1 of .*save it as UTF-8"),
         ("none.toml", "must be readable"),
         ("schema.yaml", "must end in .toml or .json"),
     ]:
@@ -379,3 +387,16 @@ def test_a_fit_on_the_rows_of_a_schema():
     assert dpci.fit(X, sample.y, rows=whole.rows, **keywords).rows == whole.rows
     with pytest.raises(dpci.RowNormViolation):
         dpci.fit(X, sample.y, rows=schema.rows, **keywords)
+
+
+def test_descriptions_are_written_by_name_and_say_which_one_is_meant():
+    for made, advice in (
+        (lambda: ClassTarget("ill", "no", "yes"), "first argument alone by position: write negative= and positive="),
+        (lambda: UnlistedColumn("ward", ("a",)), "by position: write categories=, reference="),
+        (lambda: CategoricalTarget("ward", classes=("a", "b", "c"), negative="a"), "two classes are a ClassTarget"),
+        (lambda: ClassTarget("ward", classes=("a", "b")), "three or more classes are a CategoricalTarget"),
+        (lambda: CategoricalTarget("ward"), "needs classes="),
+        (lambda: CategoricalColumn("ward"), "if nobody knows them, take UnlistedColumn"),
+    ):
+        with pytest.raises(TypeError, match=advice):
+            made()

@@ -194,7 +194,7 @@ def test_errors_say_in_which_file(tmp_path):
     paths = [write_csv(tmp_path / "a.csv", people(40)), write_csv(tmp_path / "b.csv", table)]
     with pytest.raises(InvalidInput, match=r"column 'ill' must hold one of .*, got 'maybe' in row 5") as refusal:
         fit(dpci.Chunks.from_csv(paths, schema=SCHEMA, chunk_rows=10))
-    assert refusal.value.__notes__ == [f"row 5 here is line 37 of {paths[1]}"]
+    assert refusal.value.__notes__ == [f"row 5, counted from 0, is line 37 of {paths[1]}"]
 
 
 def test_compressed_and_empty_files(tmp_path):

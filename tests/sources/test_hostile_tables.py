@@ -156,7 +156,7 @@ def test_delimiters_archives_and_chunks_on_the_command_line(mark, name, more, tm
 def test_a_bad_row_in_the_last_chunk_costs_nothing(tmp_path, capsys):
     (tmp_path / "t.csv").write_text(text(beside("?", "1", "no")))
     assert run(tmp_path, tmp_path / "t.csv", "--chunk-rows", "7") == (2, 0.0)
-    assert "(row 3 here is line 82 of " in capsys.readouterr().err
+    assert "(row 3, counted from 0, is line 82 of " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

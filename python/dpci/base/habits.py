@@ -83,6 +83,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("transform", "log"), LOGARITHMS),
     **dict.fromkeys(("na", "fill", "impute", "default"), "pass missing="),
     **dict.fromkeys(("units",), "pass unit="),
+    **dict.fromkeys(("negative", "positive"), "two classes are a ClassTarget"),
+    **dict.fromkeys(("classes",), "pass negative= and positive=; three or more classes are a CategoricalTarget"),
 }
 """Advice for each field that a column or target of a schema does not have."""
 

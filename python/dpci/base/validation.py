@@ -228,15 +228,22 @@ def advised_class(kind: type, advice: Mapping[str, str], *, needed: Sequence[str
     """
     made: Any = kind.__init__  # type: ignore[misc]  # of the class as it is
     known = inspect.signature(made).parameters
+    by_name = [name for name, parameter in known.items() if parameter.kind is parameter.KEYWORD_ONLY]
 
     @functools.wraps(made)
     def checked(self: object, *args: object, **given: object) -> None:
         for name in given:
             if name not in known:
                 raise unexpected(type(self).__name__, name, advice)
+        wanted = " and ".join(f"{name}=" for name in needed)
+        if len(args) > len(known) - len(by_name) - 1:
+            names = wanted or ", ".join(f"{name}=" for name in by_name)
+            raise TypeError(
+                f"{kind.__name__} takes its first argument alone by position: write {names} before the others"
+            )
         if not given.keys() >= set(needed):
-            wanted = " and ".join(f"{name}=" for name in needed)
-            raise TypeError(f"{kind.__name__} needs {wanted}, which are public: if nobody knows them, take {otherwise}")
+            unknown = f": if nobody knows them, take {otherwise}" if otherwise else ""
+            raise TypeError(f"{kind.__name__} needs {wanted}, which must be public{unknown}")
         made(self, *args, **given)
 
     setattr(kind, "__init__", checked)  # noqa: B010  # a checker of types keeps the signature of the class

@@ -419,3 +419,12 @@ def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> 
         f"{rule} in the weakest direction, but at least {needed:.3g} is needed (leave out a column, use "
         "l2_strength='private', narrower bounds or a greater budget)"
     )
+
+
+def r_squared(record: MomentRecord, model: Model, solution: Solution) -> float | InvalidInput:
+    """Return the share of the variance of the target that a regression with an intercept explains, or why not."""
+    constant = attempt(record, replace(model, features=(), l2_strength=0.0, covariance="classical"))
+    if isinstance(constant, InvalidInput):
+        return constant
+    left, whole = solution.residual_variance, constant.residual_variance
+    return min(max(1.0 - left / whole, 0.0), 1.0) if whole > 0.0 else 0.0

@@ -20,7 +20,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
 from dpci.inference.targets.units import Estimated, ScaledColumns, UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
-from dpci.regression.equations import Solution, attempt, check_covariance
+from dpci.regression.equations import Solution, attempt, check_covariance, r_squared
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord
 from dpci.regression.shown.show import (
@@ -227,11 +227,10 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         """
         if not self._model.fit_intercept:
             raise InvalidInput("R squared requires a regression with an intercept, got one without")
-        constant = attempt(self._release, replace(self._model, features=(), l2_strength=0.0, covariance="classical"))
-        if isinstance(constant, InvalidInput):
-            raise InvalidInput(str(constant))
-        left, whole = self.residual_variance, constant.residual_variance
-        return min(max(1.0 - left / whole, 0.0), 1.0) if whole > 0.0 else 0.0
+        found = r_squared(self._release, self._model, solution_of(self))
+        if isinstance(found, InvalidInput):
+            raise InvalidInput(str(found))
+        return found
 
     @advised(INTERVALS)
     def conf_int(

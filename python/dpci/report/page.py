@@ -221,10 +221,8 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
     if record.whole is not None:
         spent, neighbors = record.whole.budget, record.whole.neighbors
     change = _CHANGES[neighbors, "record" if record.persons is None else "person"]
-    found = [
-        f"The model was fitted with differential privacy, {spent}: {change} changes the probability of any result "
-        "within this limit only."
-    ]
+    limit = f"{change} changes the probability of any result within this limit only"
+    found = [f"The model was fitted with differential privacy, {spent}: {limit}."]
     if _is_shrunken(record, view):
         kind = "log odds ratios" if record.loss["name"] in LOG_ODDS else "those"
         found.append(

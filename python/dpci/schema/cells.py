@@ -7,6 +7,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -341,7 +342,8 @@ def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library
     if present is None:
         present = table.keys() if isinstance(table, Mapping) else getattr(getattr(table, "dtype", None), "names", None)
     if present is None:
-        raise InvalidInput(f"a table must be a mapping of columns or a data frame, got {type(table).__name__}")
+        hint = " (read a file by dpci.read)" if isinstance(table, str | PathLike) else ""
+        raise InvalidInput(f"a table must be a mapping of columns or a data frame, got {type(table).__name__}{hint}")
     return list(present)
 
 

@@ -41,7 +41,10 @@ _NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or
 _CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
 _OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 _OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
-_TARGET_NEEDS = {"missing": "nothing can stand for a target", "other": _OF_A_TARGET}
+_TARGET_NEEDS = {
+    "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
+    "other": _OF_A_TARGET,
+}
 
 
 @column("lower", "upper", otherwise="UnboundedColumn")
@@ -281,7 +284,7 @@ class UnboundedColumn:
         return np.where(gaps, np.nan, numbers)
 
 
-@column()
+@column("categories", otherwise="UnlistedColumn")
 @dataclass(frozen=True, kw_only=True)
 class CategoricalColumn:
     """A value from a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
@@ -325,7 +328,9 @@ class CategoricalColumn:
         if self.reference is not None:
             object.__setattr__(self, "reference", label_of(self.reference))
             if self.reference not in self.categories:
-                raise InvalidInput(f"column {self.name!r}: reference must be a category, got {self.reference!r}")
+                raise InvalidInput(
+                    f"column {self.name!r}: reference must be a category, got {self.reference!r} (add it to categories)"
+                )
             # A released list can have one category alone, and then no column.
             if len(self.categories) == 1 and self.other is None:
                 raise InvalidInput(
@@ -400,6 +405,7 @@ class CategoricalColumn:
         return codes
 
 
+@column()
 @dataclass(frozen=True, kw_only=True)
 class UnlistedColumn:
     """A category whose list nobody knows, of which a release makes a CategoricalColumn.
@@ -470,7 +476,7 @@ class UnlistedColumn:
         return np.where(present, codes, -1).astype(np.float64), labels
 
 
-@column()
+@column("negative", "positive")
 @dataclass(frozen=True, kw_only=True)
 class ClassTarget:
     """Two public classes, each one or several labels of the table; gives -1 (negative) and 1 (positive)."""
@@ -501,6 +507,7 @@ class ClassTarget:
         return np.where(codes == 1, 1.0, -1.0)
 
 
+@column("classes")
 @dataclass(frozen=True, kw_only=True)
 class CategoricalTarget:
     """Three public classes or more, the reference first, each one or several labels of the table; gives 0, 1, 2, ...
@@ -573,6 +580,7 @@ class NumericTarget:
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) scaled targets."""
+        check_present(self.column, values)
         return self.as_column().encode(values)[:, 0]
 
     def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -622,6 +630,12 @@ class UnboundedTarget:
         return NumericTarget(
             column=self.column, lower=lower, upper=upper, scale=self.scale, source=source, unit=self.unit
         )
+
+
+def check_present(target: str, values: object) -> None:
+    """Refuse missing values of a target, which columns alone have a rule for."""
+    cells = as_cells(values)
+    check_rows(target, cells, ~missing_cells(cells), "hold finite numbers", **_TARGET_NEEDS)
 
 
 def class_labels(target: "Target") -> tuple[str, str] | None:

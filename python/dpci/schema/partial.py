@@ -22,6 +22,7 @@ from dpci.schema.columns import (
     UnboundedColumn,
     UnboundedTarget,
     UnlistedColumn,
+    check_present,
 )
 from dpci.schema.saved import FileSchema, described_by, plain, plain_column
 from dpci.schema.table import Encoding, Schema, Table
@@ -195,6 +196,8 @@ class PartialSchema(FileSchema):
         """(n, unbounded) numbers of a table after their transforms; NaN for missing values where these are allowed."""
         cells = self.gap_cells(table)
         try:
+            for column in self._of_target:
+                check_present(column.name, cells[column.name])
             numbers = [forth(column.transform, column.numbers(cells[column.name])) for column in self.unbounded]
             return np.column_stack(numbers)
         except InvalidInput as error:

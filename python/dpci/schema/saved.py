@@ -147,7 +147,12 @@ def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can h
             return readers[path.suffix](file.read().decode("utf-8-sig"))
     except OSError as error:
         raise InvalidInput(f"a schema file must be readable, got {str(path)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        found = f"byte {error.object[error.start]:#04x} in line {line} of {path}"
+        message = f"a schema file must be encoded as UTF-8, got {found} (save it as UTF-8 in the editor)"
+        raise InvalidInput(message) from error
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InvalidInput(f"a schema file must be valid {path.suffix[1:].upper()}, got {path}: {error}") from error
 
 

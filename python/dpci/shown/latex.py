@@ -29,7 +29,7 @@ def floating(tables: str, caption: str | None, label: str | None) -> str:
     """Return tables in an environment that LaTeX places, where a caption or a label is given."""
     if not isinstance(caption, str | None):
         raise broken("caption", "a text or None", caption)
-    if label is not None and not (isinstance(label, str) and re.fullmatch(r"[\w:.+/-]+", label)):
+    if label is not None and not re.fullmatch(r"[\w:.+/-]+", f"{label}"):
         raise broken("label", "letters, digits and :.+/-_, such as 'tab:odds'", label)
     named = [
         *([] if caption is None else [f"\\caption{{{_plain(caption)}}}"]),

@@ -136,7 +136,8 @@ def place_of(error: DpciError, path: Path, start: int) -> str:
     """
     row: int = getattr(error, "row", None) or 0
     is_parquet = path.name.lower().endswith(".parquet")
-    return f"row {row} here is {'row' if is_parquet else 'line'} {start + row + 2 * (not is_parquet)} of {path}"
+    place = f"row {start + row}" if is_parquet else f"line {start + row + 2}"
+    return f"row {row}, counted from 0, is {place} of {path}"
 
 
 def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells

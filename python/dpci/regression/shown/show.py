@@ -12,7 +12,7 @@ from dpci.base.validation import check_fraction
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
-from dpci.regression.equations import Solution
+from dpci.regression.equations import Solution, r_squared
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
 from dpci.report.facts import bounds_lines, released_table
@@ -170,6 +170,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     spread, unit = math.sqrt(solution.residual_variance), 1.0
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
         unit = record.table.target.scaling[1]
+    explained = r_squared(record, model, solution) if model.fit_intercept else None
     # A robust covariance of persons lets their rows be alike.
     kind = "cluster-robust" if record.persons is not None else model.covariance
     refined = "" if solution.gradient is None else ", refined by the released gradient"
@@ -181,6 +182,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
         ("residual std dev", f"{spread / unit:.4g}"),
+        *([("R squared", f"{explained:.3f}")] if isinstance(explained, float) else []),
         *cap_line(record, solution, unit),
         *ridge_line(model, solution),
     ]
