@@ -68,7 +68,7 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
         assert "per 10 year" in shown
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert again.units == fit.units
-    # A plot over full ranges is as it was, and so is a comparison with a schema that agrees.
+    # A comparison with a schema that agrees is as it was.
     assert fit.to_html().count("<svg") == result.to_html().count("<svg")
     assert "the schema of the model differs" not in fit.officer_report(schema=SCHEMA)
     curved = Schema.from_formula("ill ~ poly(age, 2) + sex:age + sex + dose", by_ten)

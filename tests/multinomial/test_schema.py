@@ -125,9 +125,8 @@ def test_the_plot_has_a_row_for_each_class_and_column(fitted):
     plt = pytest.importorskip("matplotlib.pyplot")
     axes = fitted.plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        name for name in fitted.names if not name.endswith("intercept")
+        f"{name}, {unit}" for name, unit in zip(fitted.names, fitted.units, strict=True) if unit != "at 0"
     ]
-    # Over the full range of 40 years, from the middle.
     assert fitted.plot(units="scaled") is not axes
     plt.close("all")
 

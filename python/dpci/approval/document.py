@@ -133,7 +133,7 @@ def _compared(
         path = ledger.path if isinstance(ledger, Ledger) else str(ledger)
         yield "compared with the ledger", Code(path) if path else "in memory"
     if schema is not None:
-        open_parts = "leaves parts open, which the release found, and so has no hash"
+        open_parts = "given; it leaves to the release what nobody knew, and so has no hash"
         digest: Words = ("hash ", Code(schema.digest)) if isinstance(schema, Schema) else open_parts
         yield "compared with the agreed schema", ((Code(names.schema), ": ", digest) if names.schema else digest)
 

@@ -77,9 +77,8 @@ class ShownInference(Inference, Approvable[SavedRecord]):
     ) -> "Axes":
         """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
-        Where the fit had a schema, coefficients are over the full range of each column, from its lower to its upper
-        bound, so that they share one axis. Those of categories are against the reference. Rows without an interval are
-        left out.
+        Where the fit had a schema, coefficients are in the units of the table, which stand behind the names, and the
+        intercept is left out. ``per=`` of a column makes one larger. Rows without an interval are left out, too.
 
         Parameters
         ----------
@@ -108,19 +107,19 @@ class ShownInference(Inference, Approvable[SavedRecord]):
             If matplotlib is not installed.
         """
         view, record = View(level=level, target=target, simultaneous=simultaneous, units=units), self._release
-        over, what, ratios = "", record.loss_facts.scale, check_flag("exponentiate", exponentiate)
+        what, ratios = record.loss_facts.scale, check_flag("exponentiate", exponentiate)
         asked: dict[str, Any] = {"level": level, "contrast": contrast, "simultaneous": simultaneous}
         if ratios and record.loss["name"] in COUNTS:
             intervals, what = with_units(self.rate_ratios(**asked)), "rate ratio"
         elif ratios:
             intervals, what = with_units(self.odds_ratios(**asked, target=target)), "odds ratio"
         elif contrast is None:
-            intervals, over = Numbers(record, view).drawn, " over the full range" if view.in_units(record) else ""
+            intervals = Numbers(record, view).drawn
         else:
             scaled = units == "scaled" and self.schema is not None
             found = self._scaled(target).conf_int(**asked) if scaled else self.conf_int(**asked, target=target)
             intervals = with_units(found)
-        axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ratios=ratios, ax=ax)
+        axes = forest_plot(intervals, private=self.private, order=order, what=what, ratios=ratios, ax=ax)
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
         return caption(axes, f"{record.loss_facts.words} loss, {count}", spent)
 

@@ -325,8 +325,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
     ) -> "Axes":
         """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
-        Parameters are those of :meth:`dpci.PrivateFit.plot`. With a schema, and without ``contrast`` and
-        ``simultaneous``, the plot shows the effect of the full range of each column on the target, in its unit.
+        Parameters are those of :meth:`dpci.PrivateFit.plot`.
         """
         if contrast is None and simultaneous is None:
             intervals, what = drawn(*self._parts(), level), drawn_label(self._release, self._model)

@@ -30,7 +30,6 @@ from dpci.report.summary import (
     target_note,
     without_results,
 )
-from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Bullets, Document, Facts, Forest, Paragraph, Part, Section, Table
 
@@ -106,7 +105,7 @@ def _bare(record: FitRecord, view: View) -> list[Section]:
 
 def _answer(numbers: Numbers) -> list[Section]:
     """Return what a reader came for: ratios or otherwise coefficients, their plot, and magnitudes."""
-    record, schema = numbers.record, numbers.record.table
+    record = numbers.record
     facts = Facts(answer_facts(record, numbers.view, numbers), "Target and precision")
     ratios = _ratios(numbers)
     if ratios:
@@ -116,8 +115,6 @@ def _answer(numbers: Numbers) -> list[Section]:
         return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *figure, facts])]
     intervals = given_rows(numbers.drawn)
     plot: list[Part] = []
-    if len(intervals.names) and schema is not None and numbers.in_units:
-        plot.append(Paragraph(drawn_note(schema)))
     if len(intervals.names):
         plot.append(forest_of(intervals, record.loss_facts.scale))
     table = answer_table(numbers) if numbers.ordinary is not None else estimates_table(numbers)
@@ -346,20 +343,6 @@ def forest_of(intervals: ConfidenceIntervals, axis: str) -> Forest:
     """Return the figure of intervals."""
     found = intervals
     return Forest(found.names, found.estimate, found.lower, found.upper, found.level, axis)
-
-
-def drawn_note(schema: Schema) -> str:
-    """Return what a plot of coefficients over full ranges shows."""
-    from_lower = [part.name for part in schema.columns if isinstance(part, NumericColumn) and part.scale == "unit"]
-    lower = f" (of {', '.join(from_lower)}: for the lower bound)" if from_lower else ""
-    where = (
-        " Where a column is part of a product, its coefficient is for the middle of the range of the other column"
-        f"{lower}, and not for 0 as in the table; or for its reference."
-    )
-    return (
-        "The plot shows the effect of the full range of each column, from its lower to its upper bound, and of "
-        f"each category against its reference.{where * has_products(schema)}"
-    )
 
 
 def has_products(schema: Schema) -> bool:

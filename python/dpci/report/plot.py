@@ -40,15 +40,14 @@ def forest_plot(
     *,
     private: bool,
     order: Order = "given",
-    over: str = "",
     what: str = "estimate",
     ratios: bool = False,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw one horizontal interval for each row, the first on top; those that leave out 0 have a filled point.
 
-    Rows without an interval are left out; seeded results are marked in the title. ``what`` and ``over`` say on the axis
-    what was estimated, and for which population. ``ratios`` are on a logarithmic axis, and leave out 1.
+    Rows without an interval are left out; seeded results are marked in the title. ``what`` says on the axis
+    what was estimated. ``ratios`` are on a logarithmic axis, and leave out 1.
     """
     none = 1.0 if ratios else 0.0
     intervals = given_rows(intervals)
@@ -67,7 +66,7 @@ def forest_plot(
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
-    label_numbers(ax, f"{printable(what)}{over} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
+    label_numbers(ax, f"{printable(what)} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
     if ratios:
         log_numbers(ax, "x", subs=(1.0, 2.0, 5.0))
     caption(ax, f"filled points: the interval excludes {none:g}")

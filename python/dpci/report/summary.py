@@ -37,7 +37,7 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.remarks import may_not_have_ended, notes
-from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.calibration import last_step
@@ -96,12 +96,17 @@ class Numbers:
         return self.view.conf_int(self.names, self.estimates)
 
     @cached_property
+    def differences(self) -> ConfidenceIntervals:
+        """The intervals of all coefficients in the units of the table but the intercept, which is no difference."""
+        record = self.record
+        wanted, labels = contrast_rows(record.by_predictor(record.columns), self.names)
+        found = self.view.conf_int(labels, self.estimates.mapped(wanted, np.zeros(len(wanted))))
+        return replace(found, per=() if record.table is None else record.table.units * len(record.prefixes))
+
+    @cached_property
     def drawn(self) -> ConfidenceIntervals:
-        """The intervals of a plot: coefficients over the full range of each column, which share an axis."""
-        if not self.in_units:
-            return self.intervals
-        matrix, shift, names = full_range_map(self.record)
-        return self.view.conf_int(names, self.parameters.mapped(matrix, shift))
+        """The intervals of a plot."""
+        return with_units(self.differences) if self.in_units else self.intervals
 
     @cached_property
     def moved(self) -> tuple[_F64, _F64, _F64] | None:
@@ -663,13 +668,10 @@ def ratios_of(numbers: Numbers) -> str | None:
 
 def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
     """Return the odds or rate ratios of all coefficients but the intercept, where there are such ratios."""
-    record, schema, kind = numbers.record, numbers.record.table, ratios_of(numbers)
-    if schema is None or kind is None:
+    kind = ratios_of(numbers)
+    if kind is None:
         return None
-    wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
-    found = numbers.view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted))))
-    found = replace(found, per=schema.units * len(record.prefixes))
-    return (rate_ratios if kind == "rate" else odds_ratios)(record, found)
+    return (rate_ratios if kind == "rate" else odds_ratios)(numbers.record, numbers.differences)
 
 
 def drawn_ratios(numbers: Numbers) -> ConfidenceIntervals | None:

@@ -100,7 +100,7 @@ class SchemaCheck(Displayed):
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        return [title, Table(["column", "what", "rows", "examples"], rows), Paragraph(outcome)]
+        return [title, Table(["column", "what", "rows", "examples"], rows, of_words=True), Paragraph(outcome)]
 
 
 def check_table(

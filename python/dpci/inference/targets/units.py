@@ -319,18 +319,6 @@ def unit_map(record: FitRecord) -> UnitMap:
     return _MAPS[record]
 
 
-def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
-    """Return matrix and shift from the parameters to coefficients over the full range of each column, and their names.
-
-    Without the intercept: it is no difference, and often far from the others.
-    """
-    schema, matrix, shift = _coefficients(record)
-    whole = replace(schema, encoding="full_range").from_units().T
-    over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
-    k = len(record.columns)
-    return _of_each_predictor(record, over[:k], at[:k], record.columns)
-
-
 def _of_each_predictor(
     record: FitRecord, matrix: _F64, shift: _F64, names: tuple[str, ...]
 ) -> tuple[_F64, _F64, tuple[str, ...]]:

@@ -17,8 +17,8 @@ from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
 from dpci.report.facts import bounds_lines, released_table
 from dpci.report.meaning import attacker_section
-from dpci.report.page import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance, titled
-from dpci.report.summary import INTERVALS_FIRST
+from dpci.report.page import SHARED, assumptions_section, budget_section, forest_of, provenance, titled
+from dpci.report.summary import INTERVALS_FIRST, with_units
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
@@ -95,22 +95,19 @@ def _unit_map(record: MomentRecord, model: Model, schema: Schema, target: Numeri
 
 
 def drawn(record: MomentRecord, model: Model, solution: Solution, level: float) -> ConfidenceIntervals:
-    """Return the intervals of a plot: with a schema, the effect of the full range of each column on the target."""
-    estimates, schema = LinearEstimates.of(solution), record.table
-    if schema is None or not isinstance(schema.target, NumericTarget) or not has_units(record, model):
-        return estimates.conf_int(model.names, level=level)
-    matrix, shift = _unit_map(record, model, schema, schema.target)
-    whole = replace(schema, encoding="full_range").from_units().T
-    over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
-    # The intercept is a mean of the target, far from the differences that the others are.
-    kept = [i for i, name in enumerate(record.columns) if name in model.features] or [len(record.columns)]
-    names = tuple((*record.columns, "intercept")[i] for i in kept)
-    return estimates.mapped(over[kept], at[kept]).conf_int(names, level=level)
+    """Return the intervals of a plot: with a schema, without the intercept, which is no difference."""
+    estimates, names, units = shown_estimates(record, model, solution)
+    if not any(units):
+        return estimates.conf_int(names, level=level)
+    kept = [i for i, name in enumerate(names) if name != "intercept"] or [0]
+    found = estimates.mapped(np.eye(len(names))[kept], np.zeros(len(kept)))
+    intervals = found.conf_int(tuple(names[i] for i in kept), level=level)
+    return with_units(replace(intervals, per=tuple(units[i] for i in kept)))
 
 
 def drawn_label(record: MomentRecord, model: Model) -> str:
     """Return the label of the axis of :func:`drawn`."""
-    return f"difference of {target_name(record, model)} over the full range" if has_units(record, model) else "estimate"
+    return f"difference of {target_name(record, model)}" if has_units(record, model) else "estimate"
 
 
 def target_name(record: MomentRecord, model: Model) -> str:
@@ -255,8 +252,6 @@ def page_of_regression(
     said = {name for name, _ in lines}
     lines += [line for line in release_lines(record) if line[0] not in said]
     figure: list[Part] = [forest_of(drawn(record, model, solution, level), drawn_label(record, model))]
-    if record.table is not None and in_units:
-        figure = [Paragraph(drawn_note(record.table)), *figure]
     target = (
         "the regularised coefficient at this lambda"
         if solution.l2_strength
