@@ -46,7 +46,7 @@ cli/rows: TableRows.__post_init__ TableRows._chunks=schema_value UnitOptions.che
 schema/cells: as_cells*2=table_columns label_of=schema_value labels_of check_rows=schema_value column_of*3=table_columns
   key_of=table_columns names_of=table_columns check_length=table_columns
 schema/columns: NumericColumn.__post_init__*2 UnboundedColumn.__post_init__ _numbers=schema_value _take_since
-  _take_per*2 CategoricalColumn.__post_init__*4 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
+  _take_per*2 CategoricalColumn.__post_init__*3 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
   _take_bounds*3 _check_choice
 schema/design: Values._make=schema_value coded_parts*2
 schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._atom*3 _Reader._categories*2

@@ -104,7 +104,7 @@ def check_lists(budget: Budget, *, lists: bool) -> None:
     if lists and not isinstance(budget, ApproxDP):
         raise InvalidInput(
             "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
-            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
+            f"hidden without delta, got {budget} (take ApproxDP(1.0, 1e-6), or a CategoricalColumn with a public list)"
         )
 
 

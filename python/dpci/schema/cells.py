@@ -20,6 +20,15 @@ from dpci.unit import Beside
 
 MARK = "=missing"
 """End of the name of the column of the matrix that marks missing values."""
+# What a cell needs that a column refuses, behind the rule in its message.
+NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
+NO_NUMBER = " (what stands for a missing value must be an empty cell)"
+CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
+TARGET_NEEDS = {
+    "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
+    "other": " (correct it, or add it to the public classes of the target)",
+}
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
@@ -180,6 +189,12 @@ def check_rows(
         late = "; after a look at the data the approver must agree, docs/approve.md" * ("missing=" in missing)
         todo = f" (a missing value: {missing}{late})" if is_missing(cell) else _what_to_do(cell) or other
         raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
+
+
+def check_target_present(target: str, values: object) -> None:
+    """Refuse missing values of a target, which columns alone have a rule for."""
+    cells = as_cells(values)
+    check_rows(target, cells, ~missing_cells(cells), "hold finite numbers", **TARGET_NEEDS)
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:

@@ -17,9 +17,15 @@ from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import (
+    CATEGORY_NEEDS,
+    NO_NUMBER,
+    NUMBER_NEEDS,
+    OTHER,
+    TARGET_NEEDS,
     Dictionary,
     as_cells,
     check_rows,
+    check_target_present,
     codes_of,
     days_since,
     is_day,
@@ -37,14 +43,6 @@ UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
-_NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
-_CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
-_OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
-_OF_A_TARGET = " (correct it, or add it to the public classes of the target)"
-_TARGET_NEEDS = {
-    "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
-    "other": _OF_A_TARGET,
-}
 
 
 @column("lower", "upper", otherwise="UnboundedColumn")
@@ -156,10 +154,10 @@ class NumericColumn:
         numbers = _numbers(self, cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
-        check_rows(self.name, cells, np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
+        check_rows(self.name, cells, np.isfinite(numbers), _rule(self), missing=NUMBER_NEEDS, other=NO_NUMBER)
         if self.outside == "error":
             inside = (numbers >= self.lower) & (numbers <= self.upper)
-            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]", missing=_NUMBER_NEEDS)
+            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]", missing=NUMBER_NEEDS)
         return self.forth(numbers if self.outside == "weight" else np.clip(numbers, self.lower, self.upper))
 
     def gaps(self, values: object) -> NDArray[np.bool_]:
@@ -280,7 +278,7 @@ class UnboundedColumn:
         cells = as_cells(values)
         numbers = _numbers(self, cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
-        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
+        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self), missing=NUMBER_NEEDS, other=NO_NUMBER)
         return np.where(gaps, np.nan, numbers)
 
 
@@ -325,19 +323,13 @@ class CategoricalColumn:
             # "A, B" would be one category, which no record has.
             raise InvalidInput(f"column {self.name!r}: categories must be a list, got {categories!r}")
         object.__setattr__(self, "categories", labels_of(self.name, "categories", self.categories))
-        if self.reference is not None:
-            object.__setattr__(self, "reference", label_of(self.reference))
-            if self.reference not in self.categories:
-                raise InvalidInput(
-                    f"column {self.name!r}: reference must be a category, got {self.reference!r} (add it to categories)"
-                )
-            # A released list can have one category alone, and then no column.
-            if len(self.categories) == 1 and self.other is None:
-                raise InvalidInput(
-                    f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
-                )
+        # A released list can have one category alone, and then no column.
+        if self.reference is not None and len(self.categories) == 1 and self.other is None:
+            raise InvalidInput(
+                f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
+            )
         _check_choice(self.name, "unknown", self.unknown, Unknown)
-        for field in ("missing", "other"):
+        for field in ("reference", "missing", "other"):
             if (stand_in := getattr(self, field)) is not None:
                 object.__setattr__(self, field, label_of(stand_in))
                 if getattr(self, field) not in self.categories:
@@ -401,7 +393,7 @@ class CategoricalColumn:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
             known = f"hold one of {listed(self.categories)}"
-            check_rows(self.name, values, codes >= 0, known, missing=_CATEGORY_NEEDS, other=_OTHER)
+            check_rows(self.name, values, codes >= 0, known, missing=CATEGORY_NEEDS, other=OTHER)
         return codes
 
 
@@ -503,7 +495,7 @@ class ClassTarget:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **_TARGET_NEEDS)
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **TARGET_NEEDS)
         return np.where(codes == 1, 1.0, -1.0)
 
 
@@ -547,7 +539,7 @@ class CategoricalTarget:
         """(n,) numbers of the classes, 0 for the reference; a label of no class is an error."""
         index = {label: code for code, each in enumerate(self.classes) for label in each}
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **_TARGET_NEEDS)
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", **TARGET_NEEDS)
         return codes.astype(np.float64)
 
 
@@ -580,7 +572,7 @@ class NumericTarget:
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) scaled targets."""
-        check_present(self.column, values)
+        check_target_present(self.column, values)
         return self.as_column().encode(values)[:, 0]
 
     def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -630,12 +622,6 @@ class UnboundedTarget:
         return NumericTarget(
             column=self.column, lower=lower, upper=upper, scale=self.scale, source=source, unit=self.unit
         )
-
-
-def check_present(target: str, values: object) -> None:
-    """Refuse missing values of a target, which columns alone have a rule for."""
-    cells = as_cells(values)
-    check_rows(target, cells, ~missing_cells(cells), "hold finite numbers", **_TARGET_NEEDS)
 
 
 def class_labels(target: "Target") -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpci.base.validation import check_fraction, in_short
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
-from dpci.schema.cells import check_length, column_of, in_all_columns
+from dpci.schema.cells import check_length, check_target_present, column_of, in_all_columns
 from dpci.schema.check import SchemaCheck, check_table, document_of
 from dpci.schema.columns import (
     Column,
@@ -22,7 +22,6 @@ from dpci.schema.columns import (
     UnboundedColumn,
     UnboundedTarget,
     UnlistedColumn,
-    check_present,
 )
 from dpci.schema.saved import FileSchema, described_by, plain, plain_column
 from dpci.schema.table import Encoding, Schema, Table
@@ -197,7 +196,7 @@ class PartialSchema(FileSchema):
         cells = self.gap_cells(table)
         try:
             for column in self._of_target:
-                check_present(column.name, cells[column.name])
+                check_target_present(column.name, cells[column.name])
             numbers = [forth(column.transform, column.numbers(cells[column.name])) for column in self.unbounded]
             return np.column_stack(numbers)
         except InvalidInput as error:
