@@ -156,6 +156,7 @@ _LEFT, _WIDTH = 4.0, 92.0
 _N_STEPS = 5
 # Logarithms of ratios: the end of floats, a decade, the most for round numbers, and the most decades of 1, 2 and 5.
 _END, _DECADE, _NARROW, _FEW_DECADES = 690.0, math.log(10.0), math.log(3.0), 4
+_FINE, _MOST_FINE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0), 7
 # Longer numbers are written at every second line of the grid, so that they stand apart on a telephone.
 _LONGEST_TICK = 5
 # A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
@@ -224,9 +225,13 @@ def _ratio_ticks(low: float, high: float) -> NDArray[np.float64]:
     first, last = math.floor(low / _DECADE), math.ceil(high / _DECADE)
     every = math.ceil((last - first) / (2 * _N_STEPS))
     decades = np.arange(math.floor(first / every), math.ceil(last / every) + 1) * every
-    within = [1.0, 2.0, 5.0] if len(decades) <= _FEW_DECADES else [1.0]
-    ticks = np.sort((decades[:, None] * _DECADE + np.log(within)).ravel())
-    return ticks[np.searchsorted(ticks, low, "right") - 1 : np.searchsorted(ticks, high) + 1]
+    ticks = decades * _DECADE
+    for within in (_FINE, (1.0, 2.0, 5.0) if len(decades) <= _FEW_DECADES else (1.0,)):
+        ticks = np.sort((decades[:, None] * _DECADE + np.log(within)).ravel())
+        ticks = ticks[np.searchsorted(ticks, low, "right") - 1 : np.searchsorted(ticks, high) + 1]
+        if len(ticks) <= _MOST_FINE:
+            break
+    return np.asarray(ticks, dtype=np.float64)
 
 
 def axis_ticks(forest: Forest) -> NDArray[np.float64]:
