@@ -1,8 +1,8 @@
-"""Share of a regression's noise that the totals of levels carry: the gain of releasing them apart from a moment matrix.
+"""Share of a regression's noise that the totals of levels carry: the most that releasing them apart would gain.
 
-A symmetric matrix N of noise moves a coefficient by u'Nw, with u a row of the inverse moments and w = (-coefficients, 1).
-The share of its variance in the entries of totals, those of levels on the diagonal and beside the constant, is the most
-that exact totals at no cost would take away. Nothing is drawn, and nothing is private. Prints Markdown.
+A symmetric matrix N of noise moves a coefficient by u'Nw, with u a row of the inverse moments and w = (-coefficients,
+1). The share of its variance in the entries of totals, those of levels on the diagonal and beside the constant, is the
+most that exact totals at no cost would take away. Nothing is drawn, and nothing is private. Prints Markdown.
 """
 
 from collections.abc import Iterator
@@ -58,8 +58,8 @@ def main() -> None:
     print("# Totals of levels in moment matrices\n")
     print(f"`benches/totals_in_moments.py`, commit {commit()}.\n")
     print(
-        "Share of the noise variance of coefficients that the totals of levels carry: of levels, mean and greatest, and "
-        "of numbers. *Shorter*: by how much intervals would be shorter if totals were exact and cost nothing, and all "
+        "Share of the noise variance of coefficients that the totals of levels carry: of levels, mean and greatest, "
+        "and of numbers. *Shorter*: by how much intervals would be shorter if totals were exact and cost nothing, and all "
         "of their length were noise.\n"
     )
     header = ["table", "target", "levels", "of levels", "greatest", "of numbers", "shorter"]
