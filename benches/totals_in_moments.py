@@ -59,8 +59,8 @@ def main() -> None:
     print(f"`benches/totals_in_moments.py`, commit {commit()}.\n")
     print(
         "Share of the noise variance of coefficients that the totals of levels carry: of levels, mean and greatest, "
-        "and of numbers. *Shorter*: by how much intervals would be shorter if totals were exact and cost nothing, and all "
-        "of their length were noise.\n"
+        "and of numbers. *Shorter*: by how much intervals would be shorter if totals were exact and cost nothing, and "
+        "all of their length were noise.\n"
     )
     header = ["table", "target", "levels", "of levels", "greatest", "of numbers", "shorter"]
     print("\n".join(markdown(header, cells())))
