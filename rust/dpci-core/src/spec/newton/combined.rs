@@ -175,7 +175,7 @@ mod tests {
     use crate::privacy::{Budget, Neighbors};
     use crate::row_domain::RowDomain;
     use crate::spec::Terms;
-    use crate::spec::newton::NewtonChoices;
+    use crate::spec::newton::{NewtonChoices, Quantile};
 
     const DIM: usize = 3;
 
@@ -205,6 +205,41 @@ mod tests {
             assert!(
                 (edge - 0.1 * expected.min(6.0f64.sqrt())).abs() < 1e-15,
                 "{values:?}: {edge}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_bound_on_gradients_follows_the_noise() {
+        let (spec, dim) = (spec(), DIM as f64);
+        let noise = spec.combined_std_dev().unwrap();
+        let found = |norm: f64, farthest: f64, size: f64, typical: f64| {
+            let norms = Quantile {
+                norm,
+                farthest,
+                size,
+            };
+            spec.gradient_bound(norms, typical).unwrap()
+        };
+        // The size of gradients whose sampling error is the noise of a bound of 1, over a part.
+        let size = |part: f64| noise / part * (dim * 5000.0).sqrt();
+        let cases = [
+            // Little noise: towards the farthest records, up to half of the sampling error.
+            (found(2.0, 9.0, size(0.05), 3.0), 10.0),
+            (found(2.0, 3.0, size(0.05), 3.0), 1.75 * 3.0),
+            // 1.75 times the quantile, and the steepest gradient of a typical row.
+            (found(2.0, 2.0, size(0.3), 3.0), 3.5),
+            (found(2.0, 2.0, size(0.3), 3.9), 3.9),
+            // Where noise is the greater part: 1.2 times the sampling error, the quantile, half of a typical row.
+            (found(2.0, 2.0, size(0.4), 9.0), 4.5),
+            (found(2.0, 2.0, size(0.4), 5.0), 3.0),
+            (found(2.9, 2.9, size(0.5), 5.0), 2.9),
+            (found(2.0, 2.0, size(9.0), 5.0), 2.5),
+        ];
+        for (index, (found, expected)) in cases.into_iter().enumerate() {
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{index}: {found}, {expected}"
             );
         }
     }

@@ -44,6 +44,10 @@ const REACH: [f64; 2] = [1.75, 1.5];
 /// The bound on gradients grows towards that of the farthest records while the standard deviation of the noise stays below this part of the
 /// sampling error: that costs an eighth of the length at most.
 const CHEAP: f64 = 0.5;
+/// Log-odds: above this part the bound falls, for noise is then the greater part of the error and shorter intervals are worth that rows weigh
+/// less; but not below the norm that decides the bound, nor below this part of the steepest gradient of a typical row.
+const DEAR: f64 = 1.2;
+const LEAST_TYPICAL: f64 = 0.5;
 /// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
 /// must not hide them.
 const MOST_EDGE: f64 = 0.35;
@@ -277,15 +281,22 @@ impl NewtonSpec {
 
     /// The bound on gradients that a released quantile of their norms chooses, of rows of this typical norm. Post-processing.
     ///
-    /// A row of this norm never weighs less, however steep its slope: less weight for most rows would lengthen intervals for nothing.
+    /// A row of this norm weighs less, however steep its slope, only where the noise would be the greater part of the error.
     pub(crate) fn gradient_bound(&self, norms: Quantile, typical: f64) -> Result<f64> {
         let loss = &self.choices.loss;
         let steepest = loss.usual_slope() * typical;
         let std_dev = self.combined_std_dev()?;
         // Of the mean gradient along one direction.
         let sampling = norms.size / (self.n_params() as f64 * self.divisor()).sqrt();
-        let cheap = (CHEAP * sampling / std_dev).min(REACH[0] * norms.farthest);
-        Ok((REACH[0] * norms.norm).max(steepest).max(cheap))
+        let with_noise = |part: f64| part * sampling / std_dev;
+        let cheap = with_noise(CHEAP).min(REACH[0] * norms.farthest);
+        let bound = (REACH[0] * norms.norm).max(steepest).max(cheap);
+        // Other losses hold slopes in place of weighing rows, which moves coefficients further.
+        if loss.null_predictor(0.0).is_none() {
+            return Ok(bound);
+        }
+        let least = norms.norm.max(LEAST_TYPICAL * steepest);
+        Ok(bound.min(with_noise(DEAR).max(least)))
     }
 
     /// The bound on Hessians that a released quantile of their norms chooses. Post-processing.
