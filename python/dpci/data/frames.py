@@ -186,22 +186,6 @@ def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
     return values
 
 
-def known(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return what :func:`taken_over` returns, of Arrow data with several columns a table: all of it has a shape.
-
-    Raises
-    ------
-    InvalidInput, MissingExtra
-        See :func:`taken_over`.
-    """
-    found = taken_over(name, values)
-    if found is not values and hasattr(getattr(found, "type", None), "fields"):
-        import pyarrow as pa  # noqa: PLC0415  # loaded already
-
-        return pa.Table.from_struct_array(found)
-    return found
-
-
 def _known_to_numpy(values: object) -> bool:
     # The class, not the object: frames take the names of their columns for attributes.
     return any(hasattr(type(values), name) for name in ("__array__", "__array_interface__", "__array_struct__"))

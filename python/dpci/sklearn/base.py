@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.base.threads import threads
 from dpci.base.validation import as_name, check_choice, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP, neighbors_of
-from dpci.data.arrays import NamedRows, Table, as_features
-from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
+from dpci.data.arrays import NamedRows, Table, as_features, known
+from dpci.data.frames import decoded, is_frame, is_lazy, named_columns, taken_over
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
