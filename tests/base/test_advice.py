@@ -76,7 +76,9 @@ def test_a_habit_is_answered_in_one_line(call, advice):
     assert len(str(raised.value)) < 400
 
 
-@pytest.mark.parametrize("value", [pd.DataFrame(TABLE), pd.Series([7.25]), np.array([7.25]), ["x" * 100], "y" * 100])
+@pytest.mark.parametrize(
+    "value", [pd.DataFrame(TABLE), pd.Series([7.25]), np.array([7.25]), ["x" * 100], "y" * 100, np.ndarray]
+)
 def test_a_value_is_shown_in_short(value):
     shown = in_short(value)
     assert len(shown) <= 82
