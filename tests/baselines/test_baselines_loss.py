@@ -14,7 +14,7 @@ from support.baselines import BUDGET, make_rows
 from support.saved import rewritten
 
 X, Y, LABELS = make_rows()
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning", "ignore::dpci.SeededNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 
 
 def functional(y=Y, **keywords):

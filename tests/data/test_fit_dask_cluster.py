@@ -138,7 +138,6 @@ def fit_of_others():
     return dpci.fit(*arrays(), **SETTINGS)
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 def test_a_fit_inside_a_task_leaves_its_thread_to_its_own_tasks(small_cluster, expected):
     # The only worker has one thread, on which both fits run, and what they wait for.
     with distributed.Client(small_cluster) as client:

@@ -18,7 +18,6 @@ from support.keywords import assembled
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
     pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
 ]
 

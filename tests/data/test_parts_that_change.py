@@ -15,7 +15,6 @@ from support.keywords import assembled
 from support.parts import CountingChunks, cut, make_rows
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
     pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
 ]
 

@@ -12,7 +12,6 @@ from dpci.data.persons import tagged
 from dpci.errors import InvalidInput
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
     pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
 ]
 

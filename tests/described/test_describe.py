@@ -17,8 +17,6 @@ from dpci.schema import (
     UnlistedColumn,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 5000
 RNG = np.random.default_rng(3)
 TABLE = {

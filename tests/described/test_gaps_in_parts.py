@@ -18,8 +18,6 @@ from dpci.schema import (
     UnlistedColumn,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 RNG = np.random.default_rng(8)
 N = 6000
 TABLE = {

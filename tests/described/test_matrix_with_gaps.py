@@ -20,7 +20,7 @@ from dpci.schema import (
     UnlistedColumn,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 RNG = np.random.default_rng(5)
 N = 8000

@@ -18,7 +18,7 @@ from dpci.schema import (
     UnlistedColumn,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 N = 4000
 RNG = np.random.default_rng(9)

@@ -41,9 +41,6 @@ def release(columns=COLUMNS, target=TARGET, **keywords):
     return dpci.release_schema(TABLE, schema=partial(columns, target), **keywords)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
-
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_bounds_hold_the_middle_of_each_column(notion):
     for seed in range(10):

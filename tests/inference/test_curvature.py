@@ -17,7 +17,7 @@ from dpci.released.model import record_of
 from support.fits import make_rows
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 LOUD = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": 1}
 FLAT = [HuberHinge(0.5), HuberHinge(0.1), SmoothHinge(0.1)]
 

@@ -21,7 +21,7 @@ DIM = 3
 BUDGETS = [dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6)]
 by_budget = pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.notion)
 by_mechanism = pytest.mark.parametrize("mechanism", ["objective", "output"])
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from support.keywords import assembled
 N = 1000
 MOMENT_OR_CURVATURE = dpci.MomentNoiseWarning, dpci.CurvatureWarning
 LOUD = {"budget": dpci.PureDP(4.0), "l2_strength": 0.02, "seed": 0}
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 
 
 def sample():

@@ -20,9 +20,7 @@ from support.blocks import gauge
 ROWS = Blocks([1.0], groups=[([1, 2, 3], 1.0), ([4, 5], 0.5)])
 N = 4000
 PURE = dpci.PureDP(1.0)
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
 
 
 def law_in(result):

@@ -11,7 +11,7 @@ import dpci
 from dpci.errors import InvalidInput
 from support.ill import SCHEMA, people
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 TABLE = people()
 
 

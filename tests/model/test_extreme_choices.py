@@ -13,7 +13,6 @@ BUDGET = dpci.ZCDP(0.5)
 PLANNED = {"n_samples": 8, "n_features": 2, "mechanism": "output", "budget": BUDGET}
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_accepted_choices_have_all_answers():
     accepted = sum(attempt(seed) for seed in range(50))
     assert accepted > 10

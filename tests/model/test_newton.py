@@ -20,9 +20,6 @@ EXACT_PURE = dpci.PureDP(epsilon=1e6)
 TRUTH = np.array([1.0, -0.5, 0.25, -0.3])
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
-
 def population(seed, n):
     """Rows within the unit ball with two columns that nearly agree, and classes."""
     rng = np.random.default_rng(seed)

@@ -202,7 +202,6 @@ FIT = {"loss": "hinge", "budget": dpci.PureDP(1.0), "l2_strength": 0.1}
 REASON = "because the hinge has no second derivative"
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_the_mechanism_need_not_be_named():
     found = dpci.fit(X, Y, seed=1, **FIT)
     asked = dpci.fit(X, Y, seed=1, **FIT, mechanism=dpci.OutputPerturbation(moments="none"))
@@ -225,7 +224,6 @@ def test_public_values_choose_the_ridge_too():
     assert 0.0 < dpci.fit(X, Y, loss="hinge", budget=dpci.PureDP(1.0), classes=(False, True)).l2_strength < 1.0
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_functions_that_pass_keywords_on_choose_it_too():
     many = dpci.fit_many({"a": (X, Y), "b": (X, ~Y)}, seed=1, **FIT)
     assert {fit.privacy["mechanism"] for fit in many.values()} == {"output"}

@@ -15,7 +15,7 @@ from support.ill import SCHEMA, people
 from support.keywords import assembled
 from support.saved import rewritten
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 KEYWORDS = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "seed": 1}
 TABLE = people()
 OTHER = dataclasses.replace(

@@ -9,7 +9,7 @@ from dpci.losses import Custom
 from support.keywords import assembled
 
 N = 500
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def quartic(**declared):

@@ -27,8 +27,6 @@ CODES = (_odds + rng.gumbel(size=(N, 3))).argmax(axis=1)
 TABLE["way"] = np.where(CODES == 0, "walk", np.where(CODES == 2, "car", rng.choice(["bus", "tram"], N)))
 ASKED = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "seed": 3}
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 
 @pytest.fixture(scope="module")
 def fitted():

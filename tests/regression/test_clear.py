@@ -17,8 +17,6 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.mechanism import release_matrix
 from dpci.rows import Ball, Blocks
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 
 def whole_model(columns, target, **choices):
     """The regression of a target on all columns."""

@@ -10,8 +10,6 @@ import dpci
 from dpci import regression
 from dpci.regression.columns import Columns
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 2000
 BOUNDS = ([-4, 0, -1], [4, 10, 3])
 

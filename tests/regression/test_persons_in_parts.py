@@ -10,8 +10,6 @@ from dpci import regression
 from dpci.errors import InvalidInput
 from dpci.schema import NumericColumn, NumericTarget, Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 P = 200
 _rng = np.random.default_rng(3)
 _counts = _rng.integers(1, 6, P)

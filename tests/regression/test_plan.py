@@ -14,7 +14,6 @@ from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.keywords import assembled
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
     pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
 ]
 

@@ -15,7 +15,6 @@ from dpci.base.codec import checksum
 from dpci.regression import equations
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
     pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
 ]
 

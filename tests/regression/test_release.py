@@ -19,8 +19,6 @@ Y = X @ [1.5, -2.0, 0.5] + _rng.normal(size=N)
 KNOWN = {"bounds": (0, 10), "target_bound": 30}
 BUDGETS = {"pure": dpci.PureDP(3.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(3.0, 1e-6)}
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 
 def seeded(x=X, y=Y, **keywords):
     return regression.release(x, y, **{"budget": BUDGETS["zcdp"], "seed": 3, **KNOWN, **keywords})

@@ -13,8 +13,6 @@ from dpci.regression.law import ErrorParts, Noise
 from dpci.schema import CategoricalColumn, Levels, NumericColumn, NumericTarget, Power, Schema, Term
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 4000
 _rng = np.random.default_rng(5)
 X = _rng.uniform(-0.5, 0.5, (N, 3))

@@ -58,7 +58,7 @@ def test_several_domains():
     assert [entry.rows for entry in one.entries] == [Ball(2.0)]
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_an_earlier_fit_predicts_the_lengths():
     rng = np.random.default_rng(1)
     X = np.zeros((2000, 5))

@@ -10,7 +10,7 @@ from support.keywords import assembled
 N, DIM, RUNS = 6000, 3, 400
 L2_STRENGTH, LEVEL = 0.1, 0.9
 BETA = np.array([0.5, -0.4, 0.2])
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def sample(rng):

@@ -107,7 +107,6 @@ def test_small_strata_are_told_to_be_larger_than_the_noise():
     assert all(fit.n_samples >= least for fit in found.values())
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_persons_are_counted_and_not_their_rows():
     data = table(copies=3)
     ids = np.repeat(np.arange(sum(SIZES.values())), 3)
@@ -158,7 +157,6 @@ def test_a_lambda_that_is_too_small_for_any_count_names_the_least(epsilon, perso
     assert len(ledger.history) == 1
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_counts_are_raised_to_the_bound_of_weights():
     """So no fit is refused after payment for a bound above the number that divides."""
     weights = np.ones(sum(SIZES.values()))

@@ -47,7 +47,6 @@ def spec_of(n, grid, budget, method, *, n_classes=3, radius=2.0, expected_runs=6
     )
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 def test_without_noise_the_better_penalty_wins_and_is_fitted(method, unit):
@@ -274,7 +273,6 @@ PERSONS = {"persons": PANEL.persons}
 WEIGHTS = {"weights": dpci.Weights(SURVEY.weights, bound=SURVEY.weight_bound)}
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 @pytest.mark.parametrize(
     ("data", "unit"),

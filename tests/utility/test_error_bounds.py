@@ -397,7 +397,6 @@ def test_weights_multiply_what_records_count():
         bound(weights=dpci.Weights([1.0], bound=3.0), **ASKED)
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 def test_the_bound_of_weighted_persons_is_attained():
     """Rows of both classes at the end of the ball, of the greatest weight: the loss is most curved at 0."""
     n, runs, strength = 50, 400, 2.0
