@@ -10,10 +10,7 @@ from support.gradients import farthest, reach
 ROW_NORM = 1.3
 LOSSES = {"logistic": _core.Loss("logistic"), "squared": _core.Loss("squared", 0.8)}
 # Greatest |slope| at a margin, not that of the core.
-SLOPES = {
-    "logistic": lambda z: 1.0 / (1.0 + np.exp(z)),
-    "squared": lambda z: np.maximum(0.0, 2.0 * (0.8 - z)),
-}
+SLOPES = {"logistic": lambda z: 1.0 / (1.0 + np.exp(z)), "squared": lambda z: np.maximum(0.0, 2.0 * (0.8 - z))}
 by_loss = pytest.mark.parametrize("name", LOSSES)
 ALL_LOSSES = LOSSES | {
     "hinge": _core.Loss("hinge"),

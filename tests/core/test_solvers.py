@@ -43,18 +43,10 @@ def plain_loss(loss, z):
     """Value, slope and curvature in the margin, written without regard to overflow."""
     match loss:
         case Logistic():
-            return (
-                np.log1p(np.exp(-z)),
-                -special.expit(-z),
-                special.expit(z) * special.expit(-z),
-            )
+            return (np.log1p(np.exp(-z)), -special.expit(-z), special.expit(z) * special.expit(-z))
         case SmoothHinge(s):
             t = (1.0 - z) / s
-            return (
-                s * np.log1p(np.exp(t)),
-                -special.expit(t),
-                special.expit(t) * special.expit(-t) / s,
-            )
+            return (s * np.log1p(np.exp(t)), -special.expit(t), special.expit(t) * special.expit(-t) / s)
         case HuberHinge(h):
             middle, below = np.abs(1.0 - z) <= h, z < 1.0 - h
             value = np.where(middle, (1.0 + h - z) ** 2 / (4.0 * h), np.where(below, 1.0 - z, 0.0))

@@ -156,10 +156,7 @@ def test_one_label_cannot_tell_two_data_sets_apart_unsaid():
         ([True] * N, r"must hold two classes unless classes=\(negative, positive\) is given, got one class, True"),
         (np.where(Y, 1, np.where(X[:, 1] > 0, 0, -1)), r"y must hold two classes, got 3: -1, 0, 1"),
         (np.where(Y, "a", None), r"y must have no missing values, got None in row"),
-        (
-            np.array(["a", 1] * (N // 2), dtype=object),
-            r"labels of one type unless classes=\(negative, positive\) is",
-        ),
+        (np.array(["a", 1] * (N // 2), dtype=object), r"labels of one type unless classes=\(negative, positive\) is"),
     ],
     ids=["one number", "one boolean in a list", "three", "missing", "mixed"],
 )

@@ -17,9 +17,7 @@ from dpci.rows import Ball
 from support.keywords import assembled
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")]
 
 N, D = 3000, 5
 X, Y, REALS = make_rows(N, D)

@@ -9,14 +9,7 @@ import pytest
 
 import dpci
 from dpci.described.counts import first_rows
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn, UnboundedTarget, UnlistedColumn
 
 RNG = np.random.default_rng(8)
 N = 6000
@@ -90,10 +83,7 @@ def test_files_dask_frames_and_chunks_with_the_schema(tmp_path):
     keywords = {"budget": BOTH, "seed": 5}
     whole = dpci.release_schema(TABLE, schema=LISTS, **keywords)
     chunks = dpci.Chunks.from_csv(path, schema=LISTS, chunk_rows=700)
-    for given in (
-        dpci.release_schema(path, schema=LISTS, **keywords),
-        dpci.release_schema(chunks, **keywords),
-    ):
+    for given in (dpci.release_schema(path, schema=LISTS, **keywords), dpci.release_schema(chunks, **keywords)):
         assert given.digest == whole.digest
     fit = dpci.fit(TABLE, schema=LISTS, **keywords)
     for given in (dpci.fit(path, schema=LISTS, **keywords), dpci.fit(chunks, **keywords)):

@@ -156,11 +156,7 @@ RAISED: list[tuple[Callable[[], object], type, dict[str, object]]] = [
         },
     ),
     (closed, dpci.LedgerError, {"code": "ledger_closed", "path": None}),
-    (
-        lambda: dpci.Ledger.open(__file__),
-        dpci.LedgerError,
-        {"code": "ledger", "path": __file__},
-    ),
+    (lambda: dpci.Ledger.open(__file__), dpci.LedgerError, {"code": "ledger", "path": __file__}),
     (missing, dpci.MissingExtra, {"code": "missing_extra", "name": "nowhere", "extra": "frames"}),
     (
         lambda: dpci.datasets.load_adult(download=False),

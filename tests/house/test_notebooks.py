@@ -126,10 +126,7 @@ def test_strata_classes_regressions_and_studies_show_themselves():
     given = {"budget": dpci.PureDP(8.0), "l2_strength": 0.1}
     table = {"g": rng.choice(["a", "b"], n), "x": X[:, 0], "y": np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")}
     schema = Schema(
-        columns=(
-            CategoricalColumn(name="g", categories=("a", "b")),
-            NumericColumn(name="x", lower=-0.5, upper=0.5),
-        ),
+        columns=(CategoricalColumn(name="g", categories=("a", "b")), NumericColumn(name="x", lower=-0.5, upper=0.5)),
         target=ClassTarget(column="y", negative=("no",), positive=("yes",)),
     )
     strata = dpci.fit_strata(table, by="g", schema=schema, n_public=450, seed=1, **given)

@@ -117,8 +117,7 @@ def test_shared_data_is_a_bound(pair, compared):
 
 
 @pytest.mark.parametrize(
-    ("budget", "mechanism", "n_pairs"),
-    [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)],
+    ("budget", "mechanism", "n_pairs"), [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)]
 )
 def test_coverage_of_real_fits(budget, mechanism, n_pairs):
     # Two samples of one population: the targets are the same, and every interval should cover 0. A share is within 4.9

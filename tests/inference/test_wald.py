@@ -236,8 +236,7 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert (hessian_noise(result._record, result.hessian) > 0.5) == (matrix == "Hessian")
     assert result.moment_noise > 0.5
     with pytest.warns(
-        dpci.MomentNoiseWarning,
-        match=r"too noisy for a joint test of several rows: .*\(method='by_rows'\)",
+        dpci.MomentNoiseWarning, match=r"too noisy for a joint test of several rows: .*\(method='by_rows'\)"
     ):
         auto = result.wald_test(["x0", "x1"])
     with pytest.warns(dpci.MomentNoiseWarning, match="the joint test may reject true hypotheses too often"):

@@ -103,10 +103,7 @@ BAD = {
     "no numbers": (np.where(_rows == 4, "a", X.astype(str)), Y),
 }
 # Where the number of rows is public, it may be told.
-BAD_NUMBERS = {
-    "no rows": (X[:0], Y[:0]),
-    "too many rows": (np.tile(X, (20, 1)), np.tile(Y, 20)),
-}
+BAD_NUMBERS = {"no rows": (X[:0], Y[:0]), "too many rows": (np.tile(X, (20, 1)), np.tile(Y, 20))}
 
 
 # Real targets are clipped, and every record has a nearest cell.

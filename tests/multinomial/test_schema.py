@@ -295,13 +295,7 @@ def test_an_earlier_fit_predicts_lengths():
     ],
 )
 def test_what_is_refused(change, match):
-    asked = {
-        "n_samples": SIZE,
-        "n_features": 2,
-        "budget": dpci.ZCDP(0.5),
-        "classes": [0, 1, 2],
-        "l2_strength": 0.02,
-    }
+    asked = {"n_samples": SIZE, "n_features": 2, "budget": dpci.ZCDP(0.5), "classes": [0, 1, 2], "l2_strength": 0.02}
     with pytest.raises(InvalidInput, match=match):
         dpci.multinomial.plan(**{**asked, **change})
 

@@ -191,8 +191,7 @@ def test_another_file_is_read_only_where_it_is_named(tmp_path: Path, monkeypatch
 
 @real
 @pytest.mark.parametrize(
-    ("options", "n"),
-    [({}, 3_450), ({"stable_only": False}, 3_524), ({"genotypes": "imputed"}, 4_196)],
+    ("options", "n"), [({}, 3_450), ({"stable_only": False}, 3_524), ({"genotypes": "imputed"}, 4_196)]
 )
 def test_counts(options: dict[str, object], n: int) -> None:
     data = load_warfarin(**options)

@@ -107,11 +107,7 @@ DAMAGE = {
     "one-signed": (("fit", "loss", "one_signed"), False, "loss must have the declaration of Logistic"),
     "other targets": (("fit", "loss", "target_bounds"), [0.0, 1.0], "loss must have the declaration of Logistic"),
     "targets": (("fit", "loss", "target_bounds"), [0.0, NAN], "loss.target_bounds must be finite and increasing"),
-    "huge targets": (
-        ("fit", "loss", "target_bounds"),
-        [0, HUGE],
-        "loss.target_bounds must be finite and increasing",
-    ),
+    "huge targets": (("fit", "loss", "target_bounds"), [0, HUGE], "loss.target_bounds must be finite and increasing"),
     "scalar targets": (("fit", "loss", "target_bounds"), NAN, "loss.target_bounds must be a sequence of 2"),
     "classes": (("fit", "classes"), [HUGE, 1], "classes must be within the range of floats"),
     "neighbors": (("fit", "neighbors"), "replace_one", "steps and seals must spend at most the budget"),

@@ -13,9 +13,7 @@ from dpci.rows import Blocks
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.keywords import assembled
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")]
 
 N, K = 3000, 3
 ROWS = Blocks([1.0] * K)

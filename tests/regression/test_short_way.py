@@ -25,11 +25,7 @@ SCHEMA = Schema(
     ),
     target=NumericTarget(column="income", lower=0, upper=100),
 )
-TABLE = {
-    "age": _rng.uniform(18, 98, N),
-    "sex": _rng.choice(["F", "M"], N),
-    "region": _rng.choice(["a", "b", "c"], N),
-}
+TABLE = {"age": _rng.uniform(18, 98, N), "sex": _rng.choice(["F", "M"], N), "region": _rng.choice(["a", "b", "c"], N)}
 TABLE["income"] = 10 + 0.5 * TABLE["age"] + 5 * (TABLE["sex"] == "M") + 5 * _rng.normal(size=N)
 TABLE["income"] = np.clip(TABLE["income"], 0, 100)
 

@@ -12,11 +12,7 @@ from dpci.released import record as records
 from dpci.unit import Persons, Weights
 from support.core import specified
 
-BUDGETS = {
-    "pure": _core.Budget.pure(1.0),
-    "zcdp": _core.Budget.zcdp(0.5),
-    "approx": _core.Budget.approx(1.0, 1e-6),
-}
+BUDGETS = {"pure": _core.Budget.pure(1.0), "zcdp": _core.Budget.zcdp(0.5), "approx": _core.Budget.approx(1.0, 1e-6)}
 # Where the noise enters, the variant, and whether the answer is moved into the ball: more than mechanisms can say.
 MECHANISMS = list(itertools.product(("objective", "output"), ("standard", "cms11"), (False, True)))
 

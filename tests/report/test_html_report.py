@@ -232,10 +232,7 @@ def test_a_seeded_fit_says_so_first():
     ("keywords", "parts"),
     [
         ({"moments": "none"}, ["No intervals: the whole budget was spent on the coefficients"]),
-        (
-            {"budget": dpci.ZCDP(0.5), "neighbors": dpci.AddRemove(2000)},
-            ["whether a record is in the data", "rho=0.5"],
-        ),
+        ({"budget": dpci.ZCDP(0.5), "neighbors": dpci.AddRemove(2000)}, ["whether a record is in the data", "rho=0.5"]),
         (
             {"budget": dpci.ApproxDP(1.0, 1e-6)},
             ["7.39 (e^2 with 2 = 2ε, rounded up) with", "delta=1e-06", "at most 1.8 in a million"],
@@ -268,9 +265,7 @@ def test_regression():
 
 
 @pytest.mark.parametrize(
-    "budget",
-    [dpci.PureDP(0.7), dpci.ZCDP(0.3), dpci.ApproxDP(1.0, 1e-6)],
-    ids=lambda budget: budget.notion,
+    "budget", [dpci.PureDP(0.7), dpci.ZCDP(0.3), dpci.ApproxDP(1.0, 1e-6)], ids=lambda budget: budget.notion
 )
 def test_the_best_guess_is_bounded_by_the_profile(budget):
     result = fit(budget=budget, seed=None)

@@ -515,11 +515,7 @@ def test_rows_of_other_bounds_are_refused():
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     wide, narrow = (
-        Settings.checked(
-            **settings,
-            rows=dpci.rows.Within(norm, intercept=False),
-        ).spec(50, 2)
-        for norm in (1.0, 0.01)
+        Settings.checked(**settings, rows=dpci.rows.Within(norm, intercept=False)).spec(50, 2) for norm in (1.0, 0.01)
     )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], _core.Records(X, y), on_violation="error", n_threads=1)

@@ -90,10 +90,7 @@ REFUSED = {
     "a leading zero": (text(beside("30", "01", "no")), "must hold one of ['1', '2'], got '01' in row 80"),
     "an empty target": (text(beside("30", "1", "")), "must hold one of ['no', 'yes'], got '' in row 80"),
     "a truth value": (text(beside("True", "1", "no")), "must hold finite numbers, got 'True' in row 80"),
-    "a date": (
-        text(beside("2020-01-01", "1", "no")),
-        "got '2020-01-01' in row 80 (dates need since= of the column",
-    ),
+    "a date": (text(beside("2020-01-01", "1", "no")), "got '2020-01-01' in row 80 (dates need since= of the column"),
     "infinity": (text(beside("inf", "1", "no")), "must hold finite numbers, got 'inf' in row 80"),
     "too great a number": (text(beside("9" * 400, "1", "no")), "must hold finite numbers, got '999"),
     "too long a field": (text(beside("9" * 200_000, "1", "no")), "got field larger than field limit"),

@@ -17,8 +17,7 @@ from support.saved import rewritten
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.CurvatureWarning")
 
 SCHEMA = Schema(
-    columns=(NumericColumn(name="x", lower=-1, upper=1),),
-    target=NumericTarget(column="y", lower=-1, upper=1),
+    columns=(NumericColumn(name="x", lower=-1, upper=1),), target=NumericTarget(column="y", lower=-1, upper=1)
 )
 SIZES = {"A": 400, "B": 250, "C": 3}
 BUDGETS = (dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6))

@@ -367,13 +367,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
         # λ as one run, or one part, used it: with what the variant added for that budget and number of records.
         n = facts["chunk_sizes"][0] if method == "chunks" else len(Y)
         budget = dpci.PureDP(**facts["model_budget"])
-        plan = {
-            "budget": budget,
-            "l2_strength": 1e-5,
-            "moments": "none",
-            "mechanism": mechanism,
-            "intercept": False,
-        }
+        plan = {"budget": budget, "l2_strength": 1e-5, "moments": "none", "mechanism": mechanism, "intercept": False}
         alone = dpci.fit(X[:n], Y[:n], **assembled(classes=(0, 1), seed=1, **plan))
         assert constants["l2_strength"] == alone.l2_strength > 1e-5
         assert model["noise_scale"] == alone.privacy["steps"][0]["scale"]
@@ -432,10 +426,7 @@ def test_saved_and_pickled(number):
         (lambda v: v["selection"].update(private=True), "the same in all its fields"),
         (lambda v: v["selection"].update(index=3), "index must be below n_candidates=3"),
         (lambda v: v["selection"]["budget"].update(epsilon=3.0), "and no more"),
-        (
-            lambda v: v["selection"].update(score_sensitivity=-1.0),
-            "score_sensitivity must be finite and > 0",
-        ),
+        (lambda v: v["selection"].update(score_sensitivity=-1.0), "score_sensitivity must be finite and > 0"),
         (lambda v: v["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
         (lambda v: v["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
         (lambda v: v["budget"].update(epsilon=math.nan), "epsilon must be finite"),

@@ -24,11 +24,7 @@ from support.tuning import (
 )
 
 FALSE_POSITIVES = 1e-6
-GRID = [
-    {"l2_strength": 0.1, "radius": 1.0},
-    {"l2_strength": 1.0, "radius": 0.5},
-    {"l2_strength": 10.0, "radius": 2.0},
-]
+GRID = [{"l2_strength": 0.1, "radius": 1.0}, {"l2_strength": 1.0, "radius": 0.5}, {"l2_strength": 10.0, "radius": 2.0}]
 
 
 @pytest.mark.parametrize("method", ["chunks", "repeat"])

@@ -411,10 +411,7 @@ def test_the_bound_of_weighted_persons_is_attained():
         **keywords,
     )
     X, y, persons = np.ones((2 * n, 1)), np.tile([-1, 1], n), np.repeat(np.arange(n), 2)
-    counts = {
-        "persons": persons,
-        "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0),
-    }
+    counts = {"persons": persons, "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0)}
     above = 0
     for seed in range(runs):
         theta = dpci.fit(X, y, **assembled(classes=(-1, 1), moments="none", seed=seed, **counts, **keywords)).params[0]
