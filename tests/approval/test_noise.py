@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
+from support import custom_losses
 from support.approved import REAL, N, X, Y, opened
 from support.forged import changed, failures, is_found
 from support.keywords import assembled
@@ -57,12 +58,7 @@ def custom(declared):
             lambda u, _: 0.25 / np.cosh(np.clip(u / 2.0, -350, 350)) ** 2,
             **declared,
         )
-    return dpci.losses.Custom(
-        lambda u, y: 3.0 * (np.hypot(1.0, u - y) - 1.0),
-        lambda u, y: 3.0 * (u - y) / np.hypot(1.0, u - y),
-        lambda u, y: 3.0 * np.hypot(1.0, u - y) ** -3,
-        **declared,
-    )
+    return custom_losses.pseudo_huber(3.0, **declared)
 
 
 @pytest.mark.parametrize("case", CUSTOM)

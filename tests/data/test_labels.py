@@ -58,8 +58,7 @@ NEVER_PRIVATE = {
 
 def outcome(call):
     """Result of a call, and the texts of its warnings about privacy, which all point to this file."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         value = call()
     leaks = [warning for warning in caught if issubclass(warning.category, dpci.PrivacyLeakWarning)]
     assert {warning.filename for warning in leaks} <= {__file__}

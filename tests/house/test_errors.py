@@ -184,8 +184,7 @@ def test_errors_and_warnings_carry_what_broke_the_rule(
 ) -> None:
     monkeypatch.delenv("DPCI_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         if issubclass(kind, Warning):
             wrong()
             (error,) = [warning.message for warning in caught if type(warning.message) is kind]
@@ -234,8 +233,7 @@ def test_the_least_ridge_of_an_error_is_enough() -> None:
 
 
 def test_warnings_carry_their_magnitude() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         fit(budget=dpci.PureDP(0.01), l2_strength=0.2, seed=0, mechanism="output")
         fit(budget=dpci.PureDP(0.1), l2_strength=0.2, seed=0)
     found = {warning.message.code: warning.message for warning in caught}

@@ -11,20 +11,14 @@ from dpci.cli.main import main
 from dpci.cli.options import parse_loss
 from dpci.schema import Schema
 from dpci.schema.columns import NumericColumn
+from support import custom_losses
 from support.keywords import assembled
 from support.saved import rewritten
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(400, 3))
 Y = X[:, 0] > 0
-PSEUDO_HUBER = dpci.losses.Custom(
-    lambda u, y: np.sqrt(1 + (u - y) ** 2) - 1,
-    lambda u, y: (u - y) / np.sqrt(1 + (u - y) ** 2),
-    lambda u, y: (1 + (u - y) ** 2) ** -1.5,
-    slope_bound=1.0,
-    curvature_bound=1.0,
-    target_bounds=(-1.0, 1.0),
-)
+PSEUDO_HUBER = custom_losses.pseudo_huber(target_bounds=(-1.0, 1.0))
 
 
 def fit(y: Any = Y, X: Any = X, **keywords: Any) -> dpci.PrivateFit:

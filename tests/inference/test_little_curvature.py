@@ -29,8 +29,7 @@ def sample():
 
 
 def caught_in(loss, **keywords):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = dpci.fit(*sample(), loss=loss, **{**LOUD, **keywords})
     return result, {type(warning.message): warning.message for warning in caught}
 
@@ -173,8 +172,7 @@ def test_warnings_name_a_rare_column_whose_curvature_the_noise_can_hide(loss):
     rng = np.random.default_rng(11)
     X = np.column_stack([0.6 * (rng.random(N) < 0.03), rng.uniform(-0.5, 0.5, N), 0.5 * rng.integers(0, 2, N)])
     y = X @ [6.0, 2.0, 0.0] - 1.0 + rng.logistic(size=N) > 0.0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = dpci.fit(X, y, loss=loss, **LOUD)
         dpci.fit(X, y, loss=loss, **{**LOUD, "budget": dpci.PureDP(4e6)})
     found = [warning.message for warning in caught if isinstance(warning.message, MOMENT_OR_CURVATURE)]
@@ -230,8 +228,7 @@ def test_a_warning_of_the_curvature_names_the_intercept_also_where_noise_hides_t
     X = 0.4 * (rng.random((2 * N, 6)) < 0.03)
     y = rng.random(2 * N) < np.where(X[:, 0] > 0.0, 0.8, 0.5)
     for seed in range(3):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             dpci.fit(X, y, loss=SmoothHinge(0.07), l2_strength=0.002, budget=dpci.PureDP(8.0), seed=seed)
         (warning,) = [each.message for each in caught if each.category is dpci.CurvatureWarning]
         assert "intercept" in warning.parameters

@@ -127,8 +127,7 @@ def relation_of(relation, name):
 
 def failure(call):
     """Text for whoever sees errors, down to the lines of the traceback, and warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as told:
         try:
             call()
         except Exception as error:  # noqa: BLE001  # whatever it is

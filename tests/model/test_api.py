@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from dpci.losses import HuberHinge, Logistic, SmoothHinge
 from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS
 from dpci.model.settings import FitKeywords
+from support import custom_losses
 from support.fits import PURE, SETTINGS, D, N, make_rows
 from support.keywords import assembled
 from support.seal import left_of
@@ -146,26 +147,8 @@ def fitted(rows, /, **keywords):
     return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
-def sigmoid(u):
-    return np.exp(-np.logaddexp(0.0, -u))
-
-
-SOFT_LABELS = Custom(
-    lambda u, y: np.logaddexp(0.0, u) - y * u,
-    lambda u, y: sigmoid(u) - y,
-    lambda u, _y: sigmoid(u) * sigmoid(-u),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    target_bounds=(0.0, 1.0),
-)
-CUSTOM_LOGISTIC = Custom(
-    lambda u, y: np.logaddexp(0.0, -y * u),
-    lambda u, y: -y * sigmoid(-y * u),
-    lambda u, _y: sigmoid(u) * sigmoid(-u),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    one_signed=True,
-)
+SOFT_LABELS = custom_losses.soft_labels()
+CUSTOM_LOGISTIC = custom_losses.logistic(one_signed=True)
 
 
 def test_shapes_and_names(rows):

@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci import InvalidInput
 from dpci.per_instance import Report
+from support import custom_losses
 from support import per_instance as ours
 from support.keywords import assembled
 from support.saved import rewritten
@@ -27,14 +28,7 @@ def made():
     return report()
 
 
-CUSTOM = dpci.losses.Custom(
-    lambda u, y: np.logaddexp(0.0, -y * u),
-    lambda u, y: -y * np.exp(-np.logaddexp(0.0, y * u)),
-    lambda u, _y: np.exp(-np.logaddexp(0.0, u) - np.logaddexp(0.0, -u)),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    one_signed=True,
-)
+CUSTOM = custom_losses.logistic(one_signed=True)
 
 
 @pytest.mark.parametrize("keywords", [{}, {"kind": "data_independent"}, {"loss": dpci.losses.HuberHinge(0.3)}], ids=str)

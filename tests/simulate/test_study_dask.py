@@ -14,6 +14,7 @@ import scipy.sparse
 import dpci
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
+from support.studies import bits
 
 distributed = pytest.importorskip("distributed")
 
@@ -74,10 +75,6 @@ def soft_hinge():
         curvature_bound=0.25,
         one_signed=True,
     )
-
-
-def bits(study):
-    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
 
 
 def on(backend):

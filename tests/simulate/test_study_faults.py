@@ -20,7 +20,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import CHOICES
 from dpci.model.settings import Settings
 from dpci.simulate import replicates as _replicates
-from support.studies import complete
+from support.studies import bits, complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -37,10 +37,6 @@ def make_rows():
 @pytest.fixture(scope="module")
 def rows():
     return make_rows()
-
-
-def bits(study):
-    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
 
 
 # Checkpoints of another study.

@@ -62,6 +62,11 @@ def replicates(study):
     return np.vstack([study.params, study.lower, study.upper, spread])
 
 
+def bits(study):
+    """Numbers of a study that are the same to the last bit or not."""
+    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
+
+
 def assert_same_bits(ours, theirs):
     np.testing.assert_array_equal(replicates(ours), replicates(theirs))
     np.testing.assert_array_equal(ours.target, theirs.target)

@@ -130,8 +130,7 @@ def tainted(objects, allowed):
 
 def quietly(call):
     """Return what a call returns, and its warnings but for those that tell of released numbers only."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         value = call()
     told = [f"{each.category.__name__}: {each.message}" for each in caught]
     of_released = ("MomentNoiseWarning", "CurvatureWarning", "CommonLevelWarning", "FarRowsWarning")

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 import dpci
 from dpci import _core, tuning
 from dpci.budgets import split_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, SeededNoiseWarning
+from support import custom_losses
 from support.keywords import assembled
 from support.saved import rewritten
 from support.tuning import BUDGET, GRID, X, Y, tune, tuning_spec
@@ -114,8 +114,7 @@ def test_warnings_point_at_the_caller():
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
     ]
     for call in calls:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             call()
         assert caught
         assert {warning.filename for warning in caught} == {__file__}
@@ -301,13 +300,7 @@ def test_what_is_refused(keywords, message):
 
 
 def test_losses_of_unknown_range_are_refused_as_validation():
-    loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -u * y),
-        lambda u, y: -y * expit(-u * y),
-        lambda u, y: expit(u * y) * expit(-u * y),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    loss = custom_losses.logistic()
     with pytest.raises(InvalidInput, match="known, finite range"):
         tune(loss=loss)
     assert tune(loss=loss, validation_loss="logistic").params in GRID
