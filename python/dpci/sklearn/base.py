@@ -230,13 +230,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
     def _given(self, persons: ArrayLike | None, sample_weight: ArrayLike | None) -> Given:
-        """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``.
-
-        Raises
-        ------
-        InvalidInput
-            For one without the other, and parts in the wrong place.
-        """
+        """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``."""
         unit, weights = check_unit(self.persons), check_weights(self.weights)
         for name, values, kind in (("persons", persons, Persons), ("sample_weight", sample_weight, Weights)):
             if isinstance(values, kind):
