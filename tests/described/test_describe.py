@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.schema import (
-    CategoricalColumn,
-    CategoricalTarget,
-    ClassTarget,
-    NumericColumn,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
 
 N = 5000
 RNG = np.random.default_rng(3)
@@ -31,7 +22,7 @@ PARTIAL = PartialSchema(
     columns=(
         UnboundedColumn(name="age", lower=0, upper=150, unit="year"),
         NumericColumn(name="height", lower=100, upper=250, source="register"),
-        UnlistedColumn(name="town", categories=("north",), reference="north"),
+        dpci.schema.UnlistedColumn(name="town", categories=("north",), reference="north"),
         CategoricalColumn(name="ward", categories=("A", "B")),
     ),
     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
@@ -86,7 +77,7 @@ def test_text_frames_and_json_have_the_same():
 
 
 def test_targets_with_released_bounds_and_of_several_classes():
-    target = UnboundedTarget(column="wage", unit="euro")
+    target = dpci.schema.UnboundedTarget(column="wage", unit="euro")
     found = dpci.release_schema(
         TABLE, schema=PartialSchema(columns=PARTIAL.columns[:1], target=target), budget=dpci.PureDP(1.0), seed=2
     )

@@ -10,15 +10,7 @@ import pytest
 
 import dpci
 from dpci.released.result import Result, Shown
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    NumericColumn,
-    PartialSchema,
-    Schema,
-    UnboundedColumn,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
 from dpci.shown.displayed import Displayed
 from support.pages import Page
 from support.releases import RELEASES
@@ -31,7 +23,8 @@ COLUMNS = (
 TARGET = ClassTarget(column="y", negative=("no",), positive=(f"</style>{EVIL}",))
 SCHEMA = Schema(columns=COLUMNS, target=TARGET, title=EVIL, persons="id")
 GAPS = PartialSchema(
-    columns=(UnboundedColumn(name="x", lower=0, upper=9), UnlistedColumn(name=EVIL), COLUMNS[1]), target=TARGET
+    columns=(UnboundedColumn(name="x", lower=0, upper=9), dpci.schema.UnlistedColumn(name=EVIL), COLUMNS[1]),
+    target=TARGET,
 )
 
 

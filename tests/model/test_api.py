@@ -113,14 +113,8 @@ def test_seeded_fits_say_so(rows):
 def test_summary_has_what_a_reader_needs(rows):
     text = fit(rows).summary(level=0.9, full=True)
     wanted = [
-        "90% confidence",
-        "std error",
-        "objective perturbation",
-        "epsilon=2",
-        "one record replaced",
-        "2,000",
-        "0.02",
-    ]
+        "90% confidence", "std error", "objective perturbation", "epsilon=2", "one record replaced", "2,000", "0.02",
+    ]  # fmt: skip
     for part in [*wanted, "coefficients", "moments", "population", "not the unregularised"]:
         assert part in text, part
     assert max(map(len, text.splitlines())) <= 100

@@ -41,8 +41,7 @@ def beside(*cells):
 
 
 def fitted(table):
-    with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(table, **FIT).to_json()
+    return dpci.fit(table, **FIT).to_json()
 
 
 MODEL = fitted({"age": AGE, "ward": WARD, "ill": ILL})
