@@ -93,14 +93,9 @@ def test_the_noise_of_a_strongly_convex_loss_follows_from_its_declaration():
         curvature_bound=1.0, target_bounds=(-1.0, 1.0), predictor_bound=2.0, strong_convexity=1.0,
     )  # fmt: skip
     result = dpci.fit(
-        np.ones((N, 1)),
-        REAL,
-        loss=loss,
-        mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
-        l2_strength=0.0,
-        budget=dpci.PureDP(1.0),
-        rows=dpci.rows.Within(intercept=False),
-    )
+        np.ones((N, 1)), REAL, loss=loss, mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
+        l2_strength=0.0, budget=dpci.PureDP(1.0), rows=dpci.rows.Within(intercept=False),
+    )  # fmt: skip
     assert failures(result) == []
     values = json.loads(result.to_json())
     values["loss"]["strong_convexity"] = 2.0

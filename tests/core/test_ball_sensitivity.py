@@ -31,18 +31,9 @@ def sensitivity(name, n, dim, l2_strength, radius):
 
 def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
     return _core.minimize_erm(
-        _core.Records(x, y),
-        loss=ALL_LOSSES[name],
-        l2_strength=l2_strength,
-        radius=radius,
-        intercept=None,
-        linear_term=None,
-        start=None,
-        solver="auto",
-        tolerance=tolerance,
-        max_iterations=200,
-        n_threads=1,
-    )["params"]
+        _core.Records(x, y), loss=ALL_LOSSES[name], l2_strength=l2_strength, radius=radius, intercept=None,
+        linear_term=None, start=None, solver="auto", tolerance=tolerance, max_iterations=200, n_threads=1,
+    )["params"]  # fmt: skip
 
 
 def within_bound(x):

@@ -65,14 +65,9 @@ def test_probit_far_below():
 
 def sensitivity(loss, radius, strength, n):
     plan = dpci.plan(
-        n_samples=n,
-        n_features=2,
-        budget=dpci.PureDP(1.0),
-        l2_strength=strength,
-        loss=loss,
-        mechanism=dpci.OutputPerturbation(radius=radius, moments="none"),
-        rows=dpci.rows.Within(intercept=False),
-    )
+        n_samples=n, n_features=2, budget=dpci.PureDP(1.0), l2_strength=strength, loss=loss,
+        mechanism=dpci.OutputPerturbation(radius=radius, moments="none"), rows=dpci.rows.Within(intercept=False),
+    )  # fmt: skip
     return plan.steps[0].sensitivity
 
 

@@ -83,13 +83,9 @@ def test_a_loss_of_local_functions_travels():
         return 0.5 * (1.0 + np.tanh(0.5 * u)) - y
 
     loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u,
-        sigmoid,
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        target_bounds=(0.0, 1.0),
-    )
+        lambda u, y: np.logaddexp(0.0, u) - y * u, sigmoid, lambda u, _y: sigmoid(u) * sigmoid(-u), slope_bound=1.0,
+        curvature_bound=0.25, target_bounds=(0.0, 1.0),
+    )  # fmt: skip
     assert_same_fit(dpci.fit(*arrays(), **SETTINGS, loss=loss), dpci.fit(X, Y, **SETTINGS, loss=loss))
 
 

@@ -11,13 +11,9 @@ from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, Numer
 N = 5000
 RNG = np.random.default_rng(3)
 TABLE = {
-    "age": RNG.uniform(18, 90, N),
-    "height": RNG.normal(170, 10, N),
-    "town": RNG.choice(["north", "south"], N),
-    "ward": RNG.choice(["A", "B"], N),
-    "ill": RNG.choice(["no", "yes"], N),
-    "wage": RNG.lognormal(3, 0.5, N),
-}
+    "age": RNG.uniform(18, 90, N), "height": RNG.normal(170, 10, N), "town": RNG.choice(["north", "south"], N),
+    "ward": RNG.choice(["A", "B"], N), "ill": RNG.choice(["no", "yes"], N), "wage": RNG.lognormal(3, 0.5, N),
+}  # fmt: skip
 PARTIAL = PartialSchema(
     columns=(
         UnboundedColumn(name="age", lower=0, upper=150, unit="year"),

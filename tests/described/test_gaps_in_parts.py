@@ -170,14 +170,9 @@ def test_a_moment_matrix_of_parts_is_that_of_the_table_in_memory():
 
 def test_the_squared_loss_by_objective_perturbation_takes_gaps_as_well():
     fit = dpci.fit(
-        TABLE,
-        schema=WAGE,
-        loss="squared",
-        mechanism=dpci.ObjectivePerturbation(radius=3.0),
-        l2_strength=0.01,
-        budget=RHO,
-        seed=1,
-    )
+        TABLE, schema=WAGE, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=3.0), l2_strength=0.01,
+        budget=RHO, seed=1,
+    )  # fmt: skip
     assert fit.privacy["released_bounds"]["columns"] == ["age", "income"]
     found = dpci.release_schema(TABLE, schema=WAGE, budget=dpci.ZCDP(0.1), seed=1)
     assert dpci.fit(TABLE, schema=found.schema, loss="squared", budget=dpci.ZCDP(0.4), seed=1).names == fit.names

@@ -37,16 +37,10 @@ ALLOWED = layers()
 
 # External crates that only some modules may name.
 CRATE_HOMES = {
-    "faer": {"linalg"},
-    "pulp": {"linalg", "loss"},
-    "rayon": {"exec"},
-    "rand": {"noise", "interval", "study"},
-    "rand_distr": {"noise", "interval", "study"},
-    "hashbrown": {"design"},
-    "chacha20": {"noise"},
-    "pyo3": set(),
+    "faer": {"linalg"}, "pulp": {"linalg", "loss"}, "rayon": {"exec"}, "rand": {"noise", "interval", "study"},
+    "rand_distr": {"noise", "interval", "study"}, "hashbrown": {"design"}, "chacha20": {"noise"}, "pyo3": set(),
     "numpy": set(),
-}
+}  # fmt: skip
 
 
 def rust_code(path):

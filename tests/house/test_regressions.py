@@ -138,13 +138,9 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_fit(
 def test_the_tolerance_is_a_millionth_of_the_noise(mechanism: Any) -> None:
     n, dim, l2_strength = 1000, 2, 0.05
     plan = dpci.plan(
-        n_samples=n,
-        n_features=dim,
-        rows=dpci.rows.Within(intercept=False),
-        budget=dpci.PureDP(1.0),
-        l2_strength=l2_strength,
-        mechanism=mechanism,
-    )
+        n_samples=n, n_features=dim, rows=dpci.rows.Within(intercept=False), budget=dpci.PureDP(1.0),
+        l2_strength=l2_strength, mechanism=mechanism,
+    )  # fmt: skip
     gain = {"objective": 1 / (n * (l2_strength + 0.25)), "output": 1.0}[mechanism]
     noise = plan.steps[0].scale * np.sqrt(dim + 1) * gain
     assert plan.tolerance <= max(1e-9, 1e-6 * noise) * (1 + 1e-9)

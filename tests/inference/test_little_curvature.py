@@ -100,18 +100,9 @@ def test_a_rare_column_that_the_ridge_pulls_is_covered_where_noise_hides_its_err
     X = 0.35 * np.column_stack([rng.random(n) < 0.03, rng.random(n) < 0.03, rng.random(n) < 0.5])
     y = np.where(rng.random(n) < np.where(X[:, 0] > 0.0, 0.7, 0.02), 1, -1)
     study = dpci.simulate.coverage(
-        X,
-        y,
-        budget=dpci.ZCDP(6.0),
-        loss="logistic",
-        mechanism="output",
-        l2_strength=0.02,
-        rows=1.0,
-        n_replicates=400,
-        n_variability=0,
-        n_threads=1,
-        seed=0,
-    )
+        X, y, budget=dpci.ZCDP(6.0), loss="logistic", mechanism="output", l2_strength=0.02, rows=1.0, n_replicates=400,
+        n_variability=0, n_threads=1, seed=0,
+    )  # fmt: skip
     assert study.coverage_by_param[0] >= 0.80
     assert study.coverage_by_param[1:].min() >= 0.90
 

@@ -109,10 +109,6 @@ def test_a_subnormal_curvature_is_refused():
     for n_samples in (8, 200):
         with pytest.raises(InvalidInput, match="sum of losses must be finite"):
             dpci.plan(
-                n_samples=n_samples,
-                n_features=2,
-                loss=loss,
-                mechanism=dpci.ObjectivePerturbation(radius=0.1),
-                l2_strength=1.0,
-                budget=BUDGET,
-            )
+                n_samples=n_samples, n_features=2, loss=loss, mechanism=dpci.ObjectivePerturbation(radius=0.1),
+                l2_strength=1.0, budget=BUDGET,
+            )  # fmt: skip

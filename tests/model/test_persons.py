@@ -249,13 +249,9 @@ def test_a_study_takes_no_rule_without_persons():
 def test_a_study_of_no_person_is_refused_in_words():
     with pytest.raises(InvalidInput, match="at least one row"):
         dpci.simulate.coverage(
-            np.empty((0, 2)),
-            np.empty(0, dtype=bool),
-            persons=[],
-            budget=dpci.PureDP(1.0),
-            l2_strength=0.1,
+            np.empty((0, 2)), np.empty(0, dtype=bool), persons=[], budget=dpci.PureDP(1.0), l2_strength=0.1,
             n_replicates=2,
-        )
+        )  # fmt: skip
 
 
 def test_a_schema_that_names_persons_wants_them():

@@ -180,15 +180,10 @@ def test_fits_of_other_mechanisms_make_no_report(noise):
             X,
             Y,
             **assembled(
-                budget=ours.BUDGET,
-                l2_strength=0.1,
-                neighbors=dpci.AddRemove(N),
-                moments="none",
-                intercept=False,
-                seed=1,
-                **noise,
+                budget=ours.BUDGET, l2_strength=0.1, neighbors=dpci.AddRemove(N), moments="none", intercept=False,
+                seed=1, **noise,
             ),
-        )
+        )  # fmt: skip
         other = json.loads(fitted.to_json())
     else:
         other = {**json.loads(independent.to_json())["fit"], **noise}

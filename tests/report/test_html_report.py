@@ -252,13 +252,9 @@ def test_other_fits(keywords, parts):
 def test_regression():
     X, _ = make_rows()
     ridge = dpci.fit(
-        X,
-        X[:, 0],
-        budget=dpci.ZCDP(1.0),
-        l2_strength=0.1,
-        loss="squared",
+        X, X[:, 0], budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared",
         mechanism=dpci.ObjectivePerturbation(radius=1.0),
-    )
+    )  # fmt: skip
     text = Page(ridge.to_html()).text
     assert "over the ball" in text
     assert ("raises the predicted target" in text) == (ridge.interval_refusal is None)

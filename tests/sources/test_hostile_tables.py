@@ -47,20 +47,16 @@ def fitted(table):
 MODEL = fitted({"age": AGE, "ward": WARD, "ill": ILL})
 
 SAME = {
-    "byte order mark": "\ufeff" + text(),
-    "CRLF": text(end="\r\n"),
-    "CR": text(end="\r"),
-    "no last line end": text()[:-1],
-    "blank lines": text(ROWS[:5]) + "\n\r\n" + text(ROWS[5:], None) + "\n\n",
+    "byte order mark": "\ufeff" + text(), "CRLF": text(end="\r\n"), "CR": text(end="\r"),
+    "no last line end": text()[:-1], "blank lines": text(ROWS[:5]) + "\n\r\n" + text(ROWS[5:], None) + "\n\n",
     "quotes": text([tuple(f'"{cell}"' for cell in row) for row in ROWS]),
     "trailing spaces": text(changed(age="{} ".format, ward=" {}  ".format, ill="{}\t".format)),
     "spaces in the header": text(header=(" age ", '"ward"', "ill ")),
-    "categories as 1.0": text(changed(ward="{}.0".format)),
-    "ages as floats": text(changed(age="{}.000".format)),
+    "categories as 1.0": text(changed(ward="{}.0".format)), "ages as floats": text(changed(age="{}.000".format)),
     "a column of names": text([(*row, "O'Neill; x") for row in ROWS], (*HEADER, "name")),
     "an index without a name": text([(str(i), *row) for i, row in enumerate(ROWS)], ("", *HEADER)),
     "a delimiter at every end": text([(*row, "") for row in ROWS], (*HEADER, "")),
-}
+}  # fmt: skip
 
 REFUSED = {
     "semicolons": (text(mark=";"), "(';' seems to separate the fields: pass delimiter=';'"),

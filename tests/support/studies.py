@@ -21,13 +21,9 @@ def soft_labels():
         return np.exp(-np.logaddexp(0.0, -u))
 
     return dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u,
-        lambda u, y: sigmoid(u) - y,
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        target_bounds=(0.0, 1.0),
-    )
+        lambda u, y: np.logaddexp(0.0, u) - y * u, lambda u, y: sigmoid(u) - y, lambda u, _y: sigmoid(u) * sigmoid(-u),
+        slope_bound=1.0, curvature_bound=0.25, target_bounds=(0.0, 1.0),
+    )  # fmt: skip
 
 
 SOFT_LABELS = soft_labels()

@@ -98,12 +98,7 @@ def test_warnings_point_at_the_caller():
             X, Y, budget=dpci.PureDP(0.1), candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0), seed=1
         ),
         lambda: tuning.tune(
-            X,
-            Y,
-            budget=BUDGET,
-            candidates=GRID,
-            mechanism=dpci.ObjectivePerturbation(radius=4.0),
-            seed=1,
+            X, Y, budget=BUDGET, candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0), seed=1,
             selection_share=1.0,
         ),
         lambda: tuning.tune(
@@ -112,7 +107,7 @@ def test_warnings_point_at_the_caller():
         lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule"),
         lambda: tuning.oracle_not_private(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, n_runs=1),
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
-    ]
+    ]  # fmt: skip
     for call in calls:
         with warnings.catch_warnings(record=True, action="always") as caught:
             call()
@@ -222,14 +217,9 @@ def test_regression_is_tuned_over_radius_and_strength():
     y = np.clip(X @ [0.5, -0.5, 0.0] + 0.1 * rng.standard_normal(len(X)), -1.0, 1.0)
     candidates = [{"l2_strength": s, "radius": w} for s in (0.01, 0.1) for w in (0.5, 1.0)]
     result = tuning.tune(
-        X,
-        y,
-        budget=dpci.PureDP(20.0),
-        method="chunks",
-        loss="squared",
-        seed=1,
+        X, y, budget=dpci.PureDP(20.0), method="chunks", loss="squared", seed=1,
         **assembled(candidates=candidates, moments="none"),
-    )
+    )  # fmt: skip
     assert result.result.loss["name"] == "squared"
     # (R W + B)² over the last part, R with the intercept.
     expected = (math.sqrt(2.0) + 1.0) ** 2 / 400
@@ -339,13 +329,9 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
     keywords = {"radius": None, "validation_radius": 4.0, "rows": "clip", "intercept": False}
     for seed in (3, None):
         result = tune(
-            candidates=[{"l2_strength": 1e-5}],
-            method=method,
-            selection_share=1.0,
-            mechanism=mechanism,
-            seed=seed,
+            candidates=[{"l2_strength": 1e-5}], method=method, selection_share=1.0, mechanism=mechanism, seed=seed,
             **keywords,
-        )
+        )  # fmt: skip
         record = result.privacy
         model, facts = record["model"], record["selection"]
         assert record["fit"] is None

@@ -402,14 +402,9 @@ def test_the_bound_of_weighted_persons_is_attained():
     n, runs, strength = 50, 400, 2.0
     keywords = {"budget": dpci.PureDP(4.0), "l2_strength": strength, "intercept": False, "mechanism": "output"}
     stated = bound(
-        n_samples=n,
-        n_features=1,
-        of="training",
-        failure_probability=0.5,
-        persons=dpci.Persons(),
-        weights=dpci.Weights(bound=2.0, total=60.0),
-        **keywords,
-    )
+        n_samples=n, n_features=1, of="training", failure_probability=0.5, persons=dpci.Persons(),
+        weights=dpci.Weights(bound=2.0, total=60.0), **keywords,
+    )  # fmt: skip
     X, y, persons = np.ones((2 * n, 1)), np.tile([-1, 1], n), np.repeat(np.arange(n), 2)
     counts = {"persons": persons, "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0)}
     above = 0
