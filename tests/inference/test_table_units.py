@@ -229,9 +229,13 @@ def test_odds_ratios(result):
 def test_with_a_huge_budget_they_are_those_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
     found = dpci.fit(
-        TABLE, schema=SCHEMA, budget=dpci.PureDP(1e8), l2_strength=1e-9,
-        mechanism=dpci.ObjectivePerturbation(projection="floor"), seed=1,
-    )  # fmt: skip
+        TABLE,
+        schema=SCHEMA,
+        budget=dpci.PureDP(1e8),
+        l2_strength=1e-9,
+        mechanism=dpci.ObjectivePerturbation(projection="floor"),
+        seed=1,
+    )
     expected = sm.Logit((TABLE.ill != "no").astype(float), design(TABLE)).fit(disp=0, cov_type="HC0")
     units = found.in_units()
     np.testing.assert_allclose(units.params, expected.params, rtol=0.01)
@@ -286,9 +290,14 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
     schema = Schema(columns=SCHEMA.columns[:2], target=target)
     table = TABLE.assign(dose=2.0 + 0.05 * TABLE.age)
     result = dpci.fit(
-        table, schema=schema, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=100.0),
-        budget=dpci.PureDP(1e9), l2_strength=1e-8, seed=1,
-    )  # fmt: skip
+        table,
+        schema=schema,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=100.0),
+        budget=dpci.PureDP(1e9),
+        l2_strength=1e-8,
+        seed=1,
+    )
     units = result.in_units()
     np.testing.assert_allclose(units.params, [0.05, 0.0, 2.0], atol=1e-4)
     tested = units.wald_test("intercept", 2.0)

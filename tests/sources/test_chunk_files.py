@@ -12,7 +12,7 @@ import pytest
 import dpci
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
-from support.parts import CountingChunks, assert_same, make_rows
+from support.parts import CountingChunks, make_rows
 
 X, Y, _ = make_rows(2000, 3)
 # Chunks of a schema would take its blocks by default, encoded arrays the ball.
@@ -25,6 +25,11 @@ def fit(chunks, **keywords):
 
 def in_memory(X, y, **keywords):
     return dpci.fit(X, y, **{**SETTINGS, **keywords})
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=0, atol=1e-10)
 
 
 SCHEMA = Schema(

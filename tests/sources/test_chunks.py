@@ -14,7 +14,7 @@ import scipy.sparse
 import dpci
 from dpci.errors import InvalidInput, RowNormViolation
 from support.memory import PEAK_BYTES
-from support.parts import assert_same, cut, make_rows
+from support.parts import cut, make_rows
 
 N, D = 2000, 3
 X, Y, REALS = make_rows(N, D)
@@ -27,6 +27,11 @@ def fit(source, **keywords):
 
 def in_memory(X=X, y=Y, **keywords):
     return dpci.fit(X, y, **{**SETTINGS, **keywords})
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=0, atol=1e-10)
 
 
 class Reiterable:

@@ -37,11 +37,6 @@ class CountingChunks(dpci.Chunks):
         return super().reduce(work)
 
 
-def assert_same(ours, theirs):
-    np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=0, atol=1e-10)
-
-
 def assert_same_fit(ours, theirs, tolerance=1e-10):
     assert ours.names == theirs.names
     assert ours.n_samples == theirs.n_samples
