@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     )
     from dpci import sklearn as sklearn  # in this form it is public
     from dpci._core import __version__
+    from dpci.errors import *
     from dpci.further import *
     from dpci.public import *
 else:

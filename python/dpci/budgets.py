@@ -385,13 +385,7 @@ def split_budget(budget: Budget, share: float, name: str = "selection_share") ->
 
 
 def remainder(whole: Budget, part: Budget) -> Budget:
-    """Return what a part of a budget leaves, so that the exact sum of both never exceeds the whole.
-
-    Raises
-    ------
-    InvalidInput
-        For a part that leaves nothing, and one of another notion.
-    """
+    """Return what a part of a budget leaves, so that the exact sum of both never exceeds the whole."""
     if type(part) is not type(whole):
         raise InvalidInput(f"a part of a budget must be of its notion, got {part} of {whole}")
     taken = part.parameters()

@@ -4,24 +4,7 @@ from dpci import errors, losses, rows
 from dpci.base.naming import name_publicly
 from dpci.base.threads import threads
 from dpci.budgets import GDP, ZCDP, AddRemove, ApproxDP, Budget, PureDP
-from dpci.errors import (
-    BudgetExceeded,
-    CommonLevelWarning,
-    CurvatureWarning,
-    DpciError,
-    DpciWarning,
-    FarRowsWarning,
-    InvalidInput,
-    LedgerError,
-    MissingExtra,
-    MomentNoiseWarning,
-    NotConverged,
-    PrivacyLeakWarning,
-    RegularizationTooSmall,
-    ReleaseFailed,
-    RowNormViolation,
-    SeededNoiseWarning,
-)
+from dpci.errors import *  # noqa: F403  # all of them
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import ScaledColumns
 from dpci.inference.wald import WaldTest
@@ -39,31 +22,15 @@ __all__ = [
     "AddRemove",
     "ApproxDP",
     "Budget",
-    "BudgetExceeded",
     "Chunks",
-    "CommonLevelWarning",
     "ConfidenceIntervals",
-    "CurvatureWarning",
-    "DpciError",
-    "DpciWarning",
-    "FarRowsWarning",
-    "InvalidInput",
     "Ledger",
-    "LedgerError",
-    "MissingExtra",
-    "MomentNoiseWarning",
-    "NotConverged",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Persons",
-    "PrivacyLeakWarning",
     "PrivateFit",
     "PureDP",
-    "RegularizationTooSmall",
-    "ReleaseFailed",
-    "RowNormViolation",
     "ScaledColumns",
-    "SeededNoiseWarning",
     "WaldTest",
     "Weights",
     "errors",
@@ -74,5 +41,6 @@ __all__ = [
     "threads",
 ]
 
-# Errors keep the name of their own module, which is public too.
-name_publicly("dpci", set(__all__) - set(errors.__all__), home=__name__)
+name_publicly("dpci", __all__, home=__name__)
+
+__all__ += errors.__all__  # which keep the name of their own module, which is public too

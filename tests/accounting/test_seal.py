@@ -350,13 +350,9 @@ def test_the_noise_of_the_seal_is_small_wherever_digits_are_left():
             for strength in (1e-3, 1.0):
                 l2_strength = strength * row_norm**2
                 plan = dpci.plan(
-                    n_samples=n,
-                    n_features=10,
-                    budget=dpci.PureDP(1.0),
-                    l2_strength=l2_strength,
-                    rows=dpci.rows.Within(row_norm, intercept=row_norm),
-                    mechanism="output",
-                )
+                    n_samples=n, n_features=10, budget=dpci.PureDP(1.0), l2_strength=l2_strength,
+                    rows=dpci.rows.Within(row_norm, intercept=row_norm), mechanism="output",
+                )  # fmt: skip
                 step = plan.steps[0]
                 noise = step.scale * np.sqrt(12.0)
                 assert plan.seals[0].std_dev <= 0.0101 * noise

@@ -26,7 +26,7 @@ from support.commands import ran
 from support.forged import changed, failures, is_found
 from support.saved import rewritten
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 # What decides the noise, or says how much there is; a place in the file and its other values.

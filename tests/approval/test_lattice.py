@@ -14,7 +14,7 @@ from support.forged import changed, failures
 from support.keywords import assembled
 from support.saved import rewritten
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 MUST = "released numbers must be multiples of the step of the lattice of their seal, got"
 RELEASES = ("residual_levels", "residual_gradient")

@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
+from support import custom_losses
 from support.approved import REAL, N, X, Y, opened
 from support.forged import changed, failures, is_found
 from support.keywords import assembled
@@ -55,12 +56,7 @@ def custom(declared):
             lambda u, _: 0.25 / np.cosh(np.clip(u / 2.0, -350, 350)) ** 2,
             **declared,
         )
-    return dpci.losses.Custom(
-        lambda u, y: 3.0 * (np.hypot(1.0, u - y) - 1.0),
-        lambda u, y: 3.0 * (u - y) / np.hypot(1.0, u - y),
-        lambda u, y: 3.0 * np.hypot(1.0, u - y) ** -3,
-        **declared,
-    )
+    return custom_losses.pseudo_huber(3.0, **declared)
 
 
 @pytest.mark.parametrize("case", CUSTOM)
@@ -95,14 +91,9 @@ def test_the_noise_of_a_strongly_convex_loss_follows_from_its_declaration():
         curvature_bound=1.0, target_bounds=(-1.0, 1.0), predictor_bound=2.0, strong_convexity=1.0,
     )  # fmt: skip
     result = dpci.fit(
-        np.ones((N, 1)),
-        REAL,
-        loss=loss,
-        mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
-        l2_strength=0.0,
-        budget=dpci.PureDP(1.0),
-        rows=dpci.rows.Within(intercept=False),
-    )
+        np.ones((N, 1)), REAL, loss=loss, mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
+        l2_strength=0.0, budget=dpci.PureDP(1.0), rows=dpci.rows.Within(intercept=False),
+    )  # fmt: skip
     assert failures(result) == []
     values = json.loads(result.to_json())
     values["loss"]["strong_convexity"] = 2.0

@@ -311,14 +311,9 @@ def test_runs_of_the_core_that_fail_are_outcomes():
         return u - y
 
     loss = dpci.losses.Custom(
-        lambda u, y: 0.5 * (u - y) ** 2,
-        refusing,
-        lambda u, _: np.ones_like(u),
-        slope_bound=3.0,
-        curvature_bound=1.0,
-        target_bounds=(-1.0, 1.0),
-        predictor_bound=2.0,
-    )
+        lambda u, y: 0.5 * (u - y) ** 2, refusing, lambda u, _: np.ones_like(u), slope_bound=3.0, curvature_bound=1.0,
+        target_bounds=(-1.0, 1.0), predictor_bound=2.0,
+    )  # fmt: skip
     keywords = {"loss": loss, "l2_strength": 1.0, "mechanism": dpci.OutputPerturbation(moments="none", radius=1.0)}
 
     class Case(FitCase):
@@ -327,13 +322,9 @@ def test_runs_of_the_core_that_fail_are_outcomes():
 
     X = np.full((4, 1), 0.5)
     case = Case(
-        name="a fit that fails",
-        budget=BUDGETS["pure"],
-        neighbors="replace_one",
-        first=(X, np.array([0.5, 0.1, 0.2, 0.3])),
-        second=(X, np.array([0.777, 0.1, 0.2, 0.3])),
-        keywords=keywords,
-    )
+        name="a fit that fails", budget=BUDGETS["pure"], neighbors="replace_one",
+        first=(X, np.array([0.5, 0.1, 0.2, 0.3])), second=(X, np.array([0.777, 0.1, 0.2, 0.3])), keywords=keywords,
+    )  # fmt: skip
     found = audit.epsilon_lower_bound(case, n_runs=400, confidence=CONFIDENCE, seed=SEED)
     assert found.refutes()
     assert found.hits == found.n_measured == 200

@@ -6,16 +6,7 @@ import pytest
 
 import dpci
 from dpci.base.validation import in_short
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    NumericColumn,
-    NumericTarget,
-    PartialSchema,
-    Schema,
-    UnboundedColumn,
-    UnboundedTarget,
-)
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
 
 BUDGET = dpci.PureDP(1.0)
 ILL = ClassTarget("ill", negative="no", positive="yes")
@@ -61,10 +52,10 @@ def test_robust_errors_are_asked_for_where_they_are():
         (lambda: dpci.fit(pd.DataFrame(TABLE), "ill ~ age", budget=BUDGET), r"Schema\.from_formula"),
         (lambda: Schema.from_formula("ill ~ age", PARTIAL), "an object of PartialSchema .*PartialSchema.from_formula"),
         (lambda: Schema.from_formula("log(age) ~ age", Schema(columns=(AGE,), target=ILL)), "a column of logarithms"),
-        (lambda: UnboundedTarget("wage", transform="log"), "a column of logarithms"),
+        (lambda: dpci.schema.UnboundedTarget("wage", transform="log"), "a column of logarithms"),
         (lambda: UnboundedColumn("wage", transform="log"), "a column of logarithms"),
         (lambda: NumericColumn("age", 0, 100), "needs lower= and upper="),
-        (lambda: NumericTarget("wage"), "take UnboundedTarget"),
+        (lambda: dpci.schema.NumericTarget("wage"), "take UnboundedTarget"),
         (lambda: dpci.fit(np.zeros((9, 1)), [0, 1, 0] * 3, budget=BUDGET, loss="logit"), "use 'logistic'"),
         (lambda: dpci.Logit, r"use dpci\.fit\("),
     ],
@@ -76,7 +67,9 @@ def test_a_habit_is_answered_in_one_line(call, advice):
     assert len(str(raised.value)) < 400
 
 
-@pytest.mark.parametrize("value", [pd.DataFrame(TABLE), pd.Series([7.25]), np.array([7.25]), ["x" * 100], "y" * 100])
+@pytest.mark.parametrize(
+    "value", [pd.DataFrame(TABLE), pd.Series([7.25]), np.array([7.25]), ["x" * 100], "y" * 100, np.ndarray]
+)
 def test_a_value_is_shown_in_short(value):
     shown = in_short(value)
     assert len(shown) <= 82

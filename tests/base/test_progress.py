@@ -111,7 +111,7 @@ def test_a_utility_curve_shows_its_fits(monkeypatch):
     assert terminal.getvalue().strip("\0") == ""
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 def test_a_tuning_counts_models_and_is_the_same_without_a_bar(monkeypatch, method):
     plain = dpci.tuning.tune(X, Y, method=method, seed=1, **TUNING)
@@ -126,7 +126,7 @@ def test_a_tuning_counts_models_and_is_the_same_without_a_bar(monkeypatch, metho
     assert terminal.getvalue().strip("\0") == ""
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_what_a_bar_raises_ends_the_tuning(monkeypatch):
     watched(monkeypatch)
 

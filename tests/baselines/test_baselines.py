@@ -326,14 +326,10 @@ def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon
     n_public = None if neighbors == "replace_one" else 350
     l2_strength, s, bound = 0.01, 0.5, 1.5 if loss == "squared" else 1.0
     keywords = {
-        "loss": loss,
-        "budget": dpci.PureDP(epsilon),
-        "calibration": calibration,
-        "neighbors": "replace_one" if n_public is None else dpci.AddRemove(n_public),
-        "l2_strength": l2_strength,
-        "intercept": s,
-        "target_bound": bound,
-    }
+        "loss": loss, "budget": dpci.PureDP(epsilon), "calibration": calibration,
+        "neighbors": "replace_one" if n_public is None else dpci.AddRemove(n_public), "l2_strength": l2_strength,
+        "intercept": s, "target_bound": bound,
+    }  # fmt: skip
     result = functional(y=TARGETS[loss], **keywords)
     (step,) = result.privacy["steps"]
     assert step["noise"] == "laplace"

@@ -4,17 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
-import dpci
 from dpci import baselines
 from dpci.errors import InvalidInput
 from dpci.losses import HuberHinge, Logistic, Squared, declaration
+from support import custom_losses
 from support.baselines import BUDGET, make_rows
 from support.saved import rewritten
 
 X, Y, LABELS = make_rows()
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning", "ignore::dpci.SeededNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 
 
 def functional(y=Y, **keywords):
@@ -77,12 +76,6 @@ def test_files_that_contradict_the_loss_are_refused(change, message):
 
 
 def test_a_custom_loss_survives_a_file():
-    loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -u * y),
-        lambda u, y: -y * expit(-u * y),
-        lambda u, y: expit(u * y) * expit(-u * y),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    loss = custom_losses.logistic()
     model = baselines.non_private(X, LABELS, loss=loss, l2_strength=0.1)
     assert baselines.BaselineFit.from_json(model.to_json()).loss == model.loss

@@ -119,14 +119,9 @@ def test_no_record_moves_coefficients_further_than_is_paid_for_and_one_does_near
             persons = {"persons": dpci.Persons(np.arange(4), max_rows=5 if kind == "max_rows" else None)}
             counts = {"weights": dpci.Weights(np.ones(4), bound=1.0)} if kind == "weights" else persons
             said = baselines.functional_mechanism(
-                np.zeros((4, d)),
-                [-1.0, 1.0, -1.0, 1.0],
-                loss=loss,
-                budget=budget,
-                rows=dpci.rows.Within(intercept=False),
-                seed=1,
-                **counts,
-            )
+                np.zeros((4, d)), [-1.0, 1.0, -1.0, 1.0], loss=loss, budget=budget,
+                rows=dpci.rows.Within(intercept=False), seed=1, **counts,
+            )  # fmt: skip
             claims.append(said.privacy["steps"][0]["sensitivity"])
         gram, cross = (
             ours - theirs for ours, theirs in zip(*(wholes(draw, 2000, d, kind) for _ in range(2)), strict=True)

@@ -102,8 +102,7 @@ def test_errors_are_json_where_output_is(argv, kind, message, tmp_path, monkeypa
 def test_warnings_are_lines_and_json_too(people, capsys):
     # Little budget for the moments: the fit warns of their noise.
     noisy = fit_arguments(people, "--split", "0.98,0.01,0.01")
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")  # as in a program, not as in a test
+    with warnings.catch_warnings(action="always"):  # as in a program, not as in a test
         code, out, err = ended(capsys, *noisy)
         assert code == 0
         assert err.startswith("dpci: warning: the noise in the Hessian is")

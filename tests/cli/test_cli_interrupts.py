@@ -26,14 +26,8 @@ SCRIPT = "import sys\nfrom dpci.cli import main\nsys.exit(main())\n"
 PLAN = ["plan", "--n-samples", "1000", "--n-features", "2", "--epsilon", "1", "--l2-strength", "0.1"]
 # In the order of their import: the core, NumPy and SciPy, the package, then the command line and what it is made of.
 MOMENTS = [
-    "dpci._core",
-    "numpy",
-    "scipy.sparse",
-    "dpci.model.fit",
-    "dpci.model.result",
-    "typer",
-    "dpci.cli.commands.fit",
-]
+    "dpci._core", "numpy", "scipy.sparse", "dpci.model.fit", "dpci.model.result", "typer", "dpci.cli.commands.fit",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -88,15 +88,9 @@ def test_studies(people, capsys):
     X, y, _ = whole.transform(columns())
     with pytest.warns(dpci.PrivacyLeakWarning):
         study = dpci.simulate.coverage(
-            X,
-            y,
-            rows=whole.rows,
-            budget=dpci.PureDP(1.0),
-            l2_strength=0.05,
-            classes=(-1, 1),
-            n_replicates=4,
+            X, y, rows=whole.rows, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), n_replicates=4,
             n_variability=0,
-        )
+        )  # fmt: skip
     found = json.loads(printed(capsys, *short, "--rows", "blocks"))
     assert found["by_param"]["target"] == pytest.approx(study.target.tolist(), rel=1e-12)
     assert json.loads(printed(capsys, *short))["by_param"]["target"] != found["by_param"]["target"]

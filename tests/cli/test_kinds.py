@@ -106,10 +106,7 @@ def test_a_baseline_is_shown_and_predicts_and_is_no_release_to_approve(tmp_path,
     assert [float(line.split(",")[1]) for line in proba] == pytest.approx(model.predict_proba(features)[:, 1])
     for arguments, message in (
         (("report", file, "--level", "0.9"), "--level must not be given for a saved baseline, got 0.9"),
-        (
-            ("report", file, "--output", tmp_path / "p.html"),
-            "a result with a page, got a saved baseline",
-        ),
+        (("report", file, "--output", tmp_path / "p.html"), "a result with a page, got a saved baseline"),
         (("report", file, "--officer"), "the file must hold a release that can be approved, got a saved baseline"),
         (("verify", file), "the file must hold a release that can be approved, got a saved baseline"),
         (("compare", file, file), "got BaselineFit"),

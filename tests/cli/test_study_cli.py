@@ -32,16 +32,9 @@ def study() -> dpci.simulate.CoverageStudy:
     assert data.schema is not None
     with pytest.warns(dpci.PrivacyLeakWarning):
         return dpci.simulate.coverage(
-            data.X,
-            data.y,
-            budget=dpci.PureDP(2.0),
-            l2_strength=0.01,
-            classes=(-1, 1),
-            rows=data.schema.rows,
-            n_replicates=24,
-            n_variability=20,
-            n_threads=1,
-        )
+            data.X, data.y, budget=dpci.PureDP(2.0), l2_strength=0.01, classes=(-1, 1), rows=data.schema.rows,
+            n_replicates=24, n_variability=20, n_threads=1,
+        )  # fmt: skip
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:

@@ -158,11 +158,7 @@ def test_another_ledger_and_an_entry_of_another_model(model):
     ("old", "new", "difference"),
     [
         ("upper = 100", "upper = 90", "column 'age' has the upper bound 100 in the model, 90 in the agreed one"),
-        (
-            '"F", "M"',
-            '"F", "W"',
-            "column 'sex' has the categories: F, M in the model, F, W in the agreed one",
-        ),
+        ('"F", "M"', '"F", "W"', "column 'sex' has the categories: F, M in the model, F, W in the agreed one"),
         (
             '"F", "M"',
             '"M", "F"',

@@ -80,13 +80,9 @@ def test_squared_equals_the_normal_equations(d, radius, intercept):
     assert (nu > 0.0) == (radius == 0.3)
     for is_sparse in (False, True):
         found = lowlevel.minimize_erm(
-            csr_array(X) if is_sparse else X,
-            y,
-            loss=Squared(),
-            l2_strength=STRENGTH,
-            radius=radius,
+            csr_array(X) if is_sparse else X, y, loss=Squared(), l2_strength=STRENGTH, radius=radius,
             intercept=intercept or False,
-        )
+        )  # fmt: skip
         np.testing.assert_allclose(found.params, point(nu), rtol=0, atol=1e-10)
 
 

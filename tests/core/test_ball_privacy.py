@@ -21,15 +21,10 @@ LOSSES = {
     "logistic": _core.Loss("logistic"),
     "soft_logistic": _core.Loss("soft_logistic"),
     "bounded_squared": Custom(
-        lambda u, y: (u - y) ** 2,
-        lambda u, y: 2.0 * (u - y),
-        lambda u, _y: np.full_like(u, 2.0),
-        slope_bound=4.0,
-        curvature_bound=2.0,
-        target_bounds=(-1.0, 1.0),
-        predictor_bound=1.0,
+        lambda u, y: (u - y) ** 2, lambda u, y: 2.0 * (u - y), lambda u, _y: np.full_like(u, 2.0), slope_bound=4.0,
+        curvature_bound=2.0, target_bounds=(-1.0, 1.0), predictor_bound=1.0,
     ).to_core(),
-}
+}  # fmt: skip
 
 
 # Slope and curvature by (predictor, target), not those of the core.

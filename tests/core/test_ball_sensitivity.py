@@ -10,10 +10,7 @@ from support.gradients import farthest, reach
 ROW_NORM = 1.3
 LOSSES = {"logistic": _core.Loss("logistic"), "squared": _core.Loss("squared", 0.8)}
 # Greatest |slope| at a margin, not that of the core.
-SLOPES = {
-    "logistic": lambda z: 1.0 / (1.0 + np.exp(z)),
-    "squared": lambda z: np.maximum(0.0, 2.0 * (0.8 - z)),
-}
+SLOPES = {"logistic": lambda z: 1.0 / (1.0 + np.exp(z)), "squared": lambda z: np.maximum(0.0, 2.0 * (0.8 - z))}
 by_loss = pytest.mark.parametrize("name", LOSSES)
 ALL_LOSSES = LOSSES | {
     "hinge": _core.Loss("hinge"),
@@ -34,18 +31,9 @@ def sensitivity(name, n, dim, l2_strength, radius):
 
 def minimiser(name, x, y, l2_strength, radius, tolerance=1e-9):
     return _core.minimize_erm(
-        _core.Records(x, y),
-        loss=ALL_LOSSES[name],
-        l2_strength=l2_strength,
-        radius=radius,
-        intercept=None,
-        linear_term=None,
-        start=None,
-        solver="auto",
-        tolerance=tolerance,
-        max_iterations=200,
-        n_threads=1,
-    )["params"]
+        _core.Records(x, y), loss=ALL_LOSSES[name], l2_strength=l2_strength, radius=radius, intercept=None,
+        linear_term=None, start=None, solver="auto", tolerance=tolerance, max_iterations=200, n_threads=1,
+    )["params"]  # fmt: skip
 
 
 def within_bound(x):

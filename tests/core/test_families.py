@@ -5,12 +5,12 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import expit
 
 import dpci
 from dpci import losses, lowlevel
 from dpci.errors import InvalidInput
 from dpci.losses import check_loss
+from support import custom_losses
 from support.exact_risk import LOSSES, Problem, certified, derivatives, distance_to_minimum, random_problem
 
 UNIT = 2.0**-53
@@ -65,14 +65,9 @@ def test_probit_far_below():
 
 def sensitivity(loss, radius, strength, n):
     plan = dpci.plan(
-        n_samples=n,
-        n_features=2,
-        budget=dpci.PureDP(1.0),
-        l2_strength=strength,
-        loss=loss,
-        mechanism=dpci.OutputPerturbation(radius=radius, moments="none"),
-        rows=dpci.rows.Within(intercept=False),
-    )
+        n_samples=n, n_features=2, budget=dpci.PureDP(1.0), l2_strength=strength, loss=loss,
+        mechanism=dpci.OutputPerturbation(radius=radius, moments="none"), rows=dpci.rows.Within(intercept=False),
+    )  # fmt: skip
     return plan.steps[0].sensitivity
 
 
@@ -224,13 +219,7 @@ def test_refinement_meets_what_f64_cannot(loss, radius):
 
 def test_a_loss_in_f64_alone_is_refused_below_its_rounding():
     problem = hard_problem()
-    problem.loss = losses.Custom(
-        value=lambda u, y: np.logaddexp(0.0, -y * u),
-        slope=lambda u, y: -y * expit(-y * u),
-        curvature=lambda u, y: expit(y * u) * expit(-y * u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    problem.loss = custom_losses.logistic()
     with pytest.raises(dpci.NotConverged, match="rounding"):
         problem.minimize(1e-12)
     minimum = problem.minimize(1e-3)

@@ -17,22 +17,15 @@ from scipy import optimize, stats
 from scipy.special import expit, log_ndtr, ndtr
 
 import dpci
-from dpci.losses import Custom, HuberHinge, Logistic, SoftLogistic
-from support import seal
+from dpci.losses import HuberHinge, Logistic, SoftLogistic
+from support import custom_losses, seal
 from support.composition import composed_delta, rdp_of_gaussians
 from support.keywords import assembled
 from support.seal import left_of
 
 EPSILON, DELTA, N = 1.0, 1e-6, 20
 BUDGET = dpci.ApproxDP(EPSILON, DELTA)
-SIGNED = Custom(
-    lambda u, y: np.sqrt(1.0 + (u - y) ** 2) - 1.0,
-    lambda u, y: (u - y) / np.sqrt(1.0 + (u - y) ** 2),
-    lambda u, y: 1.0 / ((1.0 + (u - y) ** 2) * np.sqrt(1.0 + (u - y) ** 2)),
-    slope_bound=1.0,
-    curvature_bound=1.0,
-    target_bounds=(-1.0, 1.0),
-)
+SIGNED = custom_losses.pseudo_huber(target_bounds=(-1.0, 1.0))
 LOSSES = {"logistic": Logistic(), "soft": SoftLogistic(), "signed": SIGNED}
 LOSSES |= {"huber": HuberHinge(0.5), "narrow": HuberHinge(0.05)}
 CORES = {name: loss.to_core() for name, loss in LOSSES.items()}

@@ -279,15 +279,10 @@ def test_fits_with_the_radius_of_the_rows_reciprocal(length, extra):
         X[:, 0] = length * rng.choice([-1.0, 1.0], 20_000)
         y = np.where(rng.random(20_000) < 0.8, np.sign(X[:, 0]), -np.sign(X[:, 0]))
         fitted = dpci.fit(
-            X,
-            y,
-            budget=dpci.PureDP(1.0),
-            l2_strength=0.01,
-            classes=(-1, 1),
-            loss=Hinge(),
+            X, y, budget=dpci.PureDP(1.0), l2_strength=0.01, classes=(-1, 1), loss=Hinge(),
             mechanism=dpci.OutputPerturbation(moments="none", radius=1.0 if length == 1.0 else 2.0**0.5),
             rows=dpci.rows.Within(intercept=False),
-        )
+        )  # fmt: skip
         assert np.all(np.isfinite(fitted.params))
 
 

@@ -11,9 +11,7 @@ from dpci.released.model import record_of
 from dpci.rows import Blocks, core_rows
 from support.core import specified
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.CommonLevelWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.CommonLevelWarning")
 
 # A number, three levels of one category, two of another, and the constant.
 ROWS, SCALE = Blocks([0.7], groups=[([1, 2, 3], 0.5), ([4, 5], 0.4)]), 0.7

@@ -42,14 +42,7 @@ def test_a_loss_is_a_function_of_the_margin(loss):
 def test_known_values():
     np.testing.assert_allclose(np.ravel(evaluate(Logistic(), 0.0)), [np.log(2.0), -0.5, 0.25], rtol=1e-15)
     # The three pieces of the Huber hinge of half-width 1/2, and its joints.
-    pieces = [
-        (2.0, 0, 0, 0),
-        (1.5, 0, 0, 1),
-        (1.0, 0.125, -0.5, 1),
-        (0.5, 0.5, -1, 1),
-        (0.0, 1, -1, 0),
-        (-3, 4, -1, 0),
-    ]
+    pieces = [(2.0, 0, 0, 0), (1.5, 0, 0, 1), (1.0, 0.125, -0.5, 1), (0.5, 0.5, -1, 1), (0.0, 1, -1, 0), (-3, 4, -1, 0)]
     for u, *parts in pieces:
         np.testing.assert_allclose(np.ravel(evaluate(HuberHinge(h=0.5), u)), parts, rtol=1e-15, atol=1e-300)
     np.testing.assert_allclose(np.ravel(evaluate(SmoothHinge(s=0.2), 1.0)), [0.2 * np.log(2.0), -0.5, 1.25], rtol=1e-15)

@@ -80,13 +80,9 @@ def textbook(value, seed):
 def released(neighbor, mechanism, budget):
     """Parameters whose minimiser is 0.02 for the first neighbour and 0 for the second, and the scale of their noise."""
     case = FitCase(
-        name="one record",
-        budget=budget,
-        neighbors="replace_one",
-        first=rows([1.0]),
-        second=rows([0.0]),
+        name="one record", budget=budget, neighbors="replace_one", first=rows([1.0]), second=rows([0.0]),
         keywords=assembled(**KEYWORDS, mechanism=mechanism, moments="none"),
-    )
+    )  # fmt: skip
     data = (case.first, case.second)[neighbor]
     return case.outputs(data, n_runs=N_RUNS, seed=7 + neighbor)[:, 0].tolist(), case.spec.noise_scale
 

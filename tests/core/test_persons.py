@@ -22,18 +22,10 @@ by_loss = pytest.mark.parametrize("name", LOSSES)
 def steps(name, relation, budget, mechanism="objective", **rule):
     plan = dpci.plan(
         **assembled(
-            n_samples=N,
-            n_features=DIM,
-            budget=budget,
-            l2_strength=STRENGTH,
-            loss=LOSSES[name],
-            mechanism=mechanism,
-            rows=ROW_NORM,
-            intercept=False,
-            neighbors=relation,
-            **rule,
+            n_samples=N, n_features=DIM, budget=budget, l2_strength=STRENGTH, loss=LOSSES[name], mechanism=mechanism,
+            rows=ROW_NORM, intercept=False, neighbors=relation, **rule,
         )
-    )
+    )  # fmt: skip
     return {step.step: step for step in plan.steps}
 
 
@@ -131,15 +123,9 @@ def minimiser(name, records, strength, total, of=terms):
 
 def minimiser_plan(name, strength, n, **unit):
     return dpci.plan(
-        n_samples=n,
-        n_features=DIM,
-        budget=dpci.ZCDP(1.0),
-        l2_strength=strength,
-        loss=LOSSES[name],
-        mechanism=dpci.OutputPerturbation(moments="none"),
-        rows=dpci.rows.Within(ROW_NORM, intercept=False),
-        **unit,
-    )
+        n_samples=n, n_features=DIM, budget=dpci.ZCDP(1.0), l2_strength=strength, loss=LOSSES[name],
+        mechanism=dpci.OutputPerturbation(moments="none"), rows=dpci.rows.Within(ROW_NORM, intercept=False), **unit,
+    )  # fmt: skip
 
 
 @by_loss
@@ -385,15 +371,10 @@ def test_pure_objective_perturbation_of_one_parameter(name):
     rng = np.random.default_rng(7)
     n, strength, total, epsilon = 3, 2.0, 6.0, 1.5
     plan = dpci.plan(
-        n_samples=n,
-        n_features=1,
-        budget=dpci.PureDP(epsilon),
-        l2_strength=strength,
-        loss=LOSSES[name],
-        rows=dpci.rows.Within(1.0, intercept=False),
-        mechanism=dpci.ObjectivePerturbation(moments="none"),
+        n_samples=n, n_features=1, budget=dpci.PureDP(epsilon), l2_strength=strength, loss=LOSSES[name],
+        rows=dpci.rows.Within(1.0, intercept=False), mechanism=dpci.ObjectivePerturbation(moments="none"),
         weights=dpci.Weights(bound=BOUND, total=total),
-    )
+    )  # fmt: skip
     scale, grid, greatest = plan.steps[0].scale, np.linspace(-6.0, 6.0, 1001), 0.0
     divisor = total / BOUND
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from dpci import _core
 from dpci.losses import Custom
+from support import custom_losses
 from support.core import specified
 
 ROW_NORM = 1.3
@@ -28,22 +28,8 @@ LOSSES = {
     "narrow_huber_hinge": _core.Loss("huber_hinge", 0.05),
     "smooth_hinge": _core.Loss("smooth_hinge", 0.3),
     "soft_logistic": _core.Loss("soft_logistic"),
-    "soft_labels": Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u,
-        lambda u, y: expit(u) - y,
-        lambda u, _y: expit(u) * expit(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        target_bounds=(0.0, 1.0),
-    ),
-    "pseudo_huber": Custom(
-        lambda u, y: 3.0 * (np.hypot(1.0, u - y) - 1.0),
-        lambda u, y: 3.0 * (u - y) / np.hypot(1.0, u - y),
-        lambda u, y: 3.0 * np.hypot(1.0, u - y) ** -3,
-        slope_bound=3.0,
-        curvature_bound=3.0,
-        target_bounds=(-1.0, 1.0),
-    ),
+    "soft_labels": custom_losses.soft_labels(),
+    "pseudo_huber": custom_losses.pseudo_huber(3.0, target_bounds=(-1.0, 1.0)),
 }
 CUSTOM = {name: loss for name, loss in LOSSES.items() if isinstance(loss, Custom)}
 # Once, because a custom loss of Python checks its declaration whenever it becomes one of the core.

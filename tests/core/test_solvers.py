@@ -8,7 +8,8 @@ from statsmodels.discrete.discrete_model import Logit
 
 import dpci
 from dpci import lowlevel
-from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from dpci.losses import HuberHinge, Logistic, SmoothHinge
+from support import custom_losses
 from support.extreme import far_out
 
 LOSSES = [Logistic(), HuberHinge(h=0.5), HuberHinge(h=0.1), SmoothHinge(s=0.1), SmoothHinge(s=1.0)]
@@ -43,18 +44,10 @@ def plain_loss(loss, z):
     """Value, slope and curvature in the margin, written without regard to overflow."""
     match loss:
         case Logistic():
-            return (
-                np.log1p(np.exp(-z)),
-                -special.expit(-z),
-                special.expit(z) * special.expit(-z),
-            )
+            return (np.log1p(np.exp(-z)), -special.expit(-z), special.expit(z) * special.expit(-z))
         case SmoothHinge(s):
             t = (1.0 - z) / s
-            return (
-                s * np.log1p(np.exp(t)),
-                -special.expit(t),
-                special.expit(t) * special.expit(-t) / s,
-            )
+            return (s * np.log1p(np.exp(t)), -special.expit(t), special.expit(t) * special.expit(-t) / s)
         case HuberHinge(h):
             middle, below = np.abs(1.0 - z) <= h, z < 1.0 - h
             value = np.where(middle, (1.0 + h - z) ** 2 / (4.0 * h), np.where(below, 1.0 - z, 0.0))
@@ -157,13 +150,7 @@ def test_what_a_few_steps_leave_is_refined(small, solver):
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 def test_too_few_iterations(small, solver):
     """A loss of the caller's has no doubled precision, which would go on."""
-    logistic = Custom(
-        value=lambda u, y: np.logaddexp(0.0, -y * u),
-        slope=lambda u, y: -y * special.expit(-y * u),
-        curvature=lambda u, y: special.expit(y * u) * special.expit(-y * u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    logistic = custom_losses.logistic()
     with pytest.raises(dpci.NotConverged):
         minimize(small, loss=logistic, solver=solver, max_iterations=1)
 

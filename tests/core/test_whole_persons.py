@@ -11,6 +11,7 @@ import pytest
 
 import dpci
 from dpci import _core, losses
+from support import custom_losses
 from support.core import specified
 from support.keywords import assembled
 
@@ -30,14 +31,7 @@ LOSSES = {
     "huber": (losses.Huber(target_bound=1.0, k=0.3), None),
     "quantile": (losses.Quantile(quantile=0.8, target_bound=1.0, s=0.2), None),
     "custom": (
-        losses.Custom(
-            lambda u, y: 3.0 * (np.hypot(1.0, u - y) - 1.0),
-            lambda u, y: 3.0 * (u - y) / np.hypot(1.0, u - y),
-            lambda u, y: 3.0 * np.hypot(1.0, u - y) ** -3,
-            slope_bound=3.0,
-            curvature_bound=3.0,
-            target_bounds=(-1.0, 1.0),
-        ),
+        custom_losses.pseudo_huber(3.0, target_bounds=(-1.0, 1.0)),
         None,
     ),
 }

@@ -42,18 +42,12 @@ def table():
     score = pay / 4 - 1 + (jobs == "a") + rng.logistic(size=N)
     return pd.DataFrame(
         {
-            "sex": rng.choice(["F", "M"], N),
-            "age": np.where(rng.random(N) < 0.1, np.nan, rng.uniform(0, 100, N)),
-            "town": [f"town {i}" for i in rng.integers(0, 33, N)],
-            "pay": pay,
-            "job": jobs,
-            "kind": rng.choice([1, 2, 7], N),
-            "y": np.where(score > 0, "yes", "no"),
-            "amount": rng.uniform(0, 5, N),
-            "id": rng.integers(0, 500, N),
-            "weight": rng.uniform(0, 2, N),
+            "sex": rng.choice(["F", "M"], N), "age": np.where(rng.random(N) < 0.1, np.nan, rng.uniform(0, 100, N)),
+            "town": [f"town {i}" for i in rng.integers(0, 33, N)], "pay": pay, "job": jobs,
+            "kind": rng.choice([1, 2, 7], N), "y": np.where(score > 0, "yes", "no"), "amount": rng.uniform(0, 5, N),
+            "id": rng.integers(0, 500, N), "weight": rng.uniform(0, 2, N),
         }
-    )
+    )  # fmt: skip
 
 
 def released(monkeypatch, function):

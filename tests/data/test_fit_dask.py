@@ -12,6 +12,7 @@ from dpci.data import dask as _dask
 from dpci.data.dask import DaskPartitions
 from dpci.data.parts import Describe, PartRules, SumOver, describe
 from dpci.errors import InvalidInput, RowNormViolation
+from support import custom_losses
 from support.keywords import assembled
 from support.parts import assert_same_fit, make_rows
 
@@ -83,22 +84,7 @@ def test_every_source(source, scheduler):
     assert ours.names == ((*NAMES, "intercept") if source.startswith("frame") else theirs.names)
 
 
-def softplus(u, y):
-    return np.logaddexp(0.0, u) - y * u
-
-
-def sigmoid(u, y=0.0):
-    return 0.5 * (1.0 + np.tanh(0.5 * u)) - y
-
-
-CUSTOM = dpci.losses.Custom(
-    softplus,
-    sigmoid,
-    lambda u, _y: sigmoid(u) * sigmoid(-u),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    target_bounds=(0.0, 1.0),
-)
+CUSTOM = custom_losses.soft_labels()
 
 
 @pytest.mark.parametrize(

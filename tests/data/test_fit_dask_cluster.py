@@ -83,13 +83,9 @@ def test_a_loss_of_local_functions_travels():
         return 0.5 * (1.0 + np.tanh(0.5 * u)) - y
 
     loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u,
-        sigmoid,
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        target_bounds=(0.0, 1.0),
-    )
+        lambda u, y: np.logaddexp(0.0, u) - y * u, sigmoid, lambda u, _y: sigmoid(u) * sigmoid(-u), slope_bound=1.0,
+        curvature_bound=0.25, target_bounds=(0.0, 1.0),
+    )  # fmt: skip
     assert_same_fit(dpci.fit(*arrays(), **SETTINGS, loss=loss), dpci.fit(X, Y, **SETTINGS, loss=loss))
 
 
@@ -138,7 +134,6 @@ def fit_of_others():
     return dpci.fit(*arrays(), **SETTINGS)
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 def test_a_fit_inside_a_task_leaves_its_thread_to_its_own_tasks(small_cluster, expected):
     # The only worker has one thread, on which both fits run, and what they wait for.
     with distributed.Client(small_cluster) as client:

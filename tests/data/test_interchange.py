@@ -268,13 +268,8 @@ PLACES = {
     ),
     "tune": lambda w: (
         dpci.tuning.tune(
-            w(X),
-            w(LABELS),
-            candidates=[{"l2_strength": 0.1}, {"l2_strength": 0.2}],
-            validation_radius=1.0,
-            budget=dpci.PureDP(2.0),
-            classes=(-1, 1),
-            seed=1,
+            w(X), w(LABELS), candidates=[{"l2_strength": 0.1}, {"l2_strength": 0.2}], validation_radius=1.0,
+            budget=dpci.PureDP(2.0), classes=(-1, 1), seed=1,
         ).result.params
     ),
     "minimiser": lambda w: dpci.lowlevel.minimize_erm(w(X), w(LABELS), l2_strength=0.1).params,
@@ -282,7 +277,7 @@ PLACES = {
     "estimator_of_persons": lambda w: estimator(w, persons=w(P)).coef_,
     "estimator_predicts": lambda w: estimator(w).predict_proba(w(X)),
     "clipper": lambda w: RowNormClipper(0.5).fit(w(X)).transform(w(X)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("place", PLACES)

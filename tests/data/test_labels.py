@@ -58,8 +58,7 @@ NEVER_PRIVATE = {
 
 def outcome(call):
     """Result of a call, and the texts of its warnings about privacy, which all point to this file."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         value = call()
     leaks = [warning for warning in caught if issubclass(warning.category, dpci.PrivacyLeakWarning)]
     assert {warning.filename for warning in leaks} <= {__file__}
@@ -156,10 +155,7 @@ def test_one_label_cannot_tell_two_data_sets_apart_unsaid():
         ([True] * N, r"must hold two classes unless classes=\(negative, positive\) is given, got one class, True"),
         (np.where(Y, 1, np.where(X[:, 1] > 0, 0, -1)), r"y must hold two classes, got 3: -1, 0, 1"),
         (np.where(Y, "a", None), r"y must have no missing values, got None in row"),
-        (
-            np.array(["a", 1] * (N // 2), dtype=object),
-            r"labels of one type unless classes=\(negative, positive\) is",
-        ),
+        (np.array(["a", 1] * (N // 2), dtype=object), r"labels of one type unless classes=\(negative, positive\) is"),
     ],
     ids=["one number", "one boolean in a list", "three", "missing", "mixed"],
 )

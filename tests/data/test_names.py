@@ -15,9 +15,7 @@ from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.schema import CategoricalColumn, ClassTarget, Levels, NumericColumn, NumericTarget, Power, Schema, Term
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
 
 ONE = "é"
 TWO = unicodedata.normalize("NFD", ONE)

@@ -37,6 +37,10 @@ CALLS = {
         X, y, budget=dpci.PureDP(1.0), candidates=[{"l2_strength": 1.0}]
     ),
     "coverage": lambda X, y: dpci.simulate.coverage(X, y, **PURE),
+    "matrix": lambda X, y: dpci.regression.release(X, y.astype(float), budget=dpci.ZCDP(1.0), bounds=(-1.0, 1.0)),
+    "targets": lambda X, y: dpci.regression.release(
+        X, pd.DataFrame({"p": y, "q": y}, dtype=float), budget=dpci.ZCDP(1.0), bounds=(-1.0, 1.0)
+    ),
     "utility": lambda X, y: dpci.utility.curve(X, y, at=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.1),
     "report": lambda X, y: dpci.per_instance.report(X, y, **REPORT),
     "report of records": report_of_records,

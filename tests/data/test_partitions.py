@@ -17,10 +17,7 @@ from dpci.rows import Ball
 from support.keywords import assembled
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
-    pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")]
 
 N, D = 3000, 5
 X, Y, REALS = make_rows(N, D)
@@ -49,13 +46,9 @@ CUSTOM = dpci.losses.Custom(
     soft_value, soft_slope, soft_curvature, slope_bound=1.0, curvature_bound=0.25, target_bounds=(0.0, 1.0)
 )
 LOSSES = {
-    "logistic": ("logistic", Y, {}),
-    "huber": ("huber_hinge", Y, {}),
-    "smooth": ("smooth_hinge", Y, {}),
-    "squared": ("squared", REALS, {"radius": 1.0}),
-    "soft": ("soft_logistic", SOFT, {}),
-    "custom": (CUSTOM, SOFT, {}),
-}
+    "logistic": ("logistic", Y, {}), "huber": ("huber_hinge", Y, {}), "smooth": ("smooth_hinge", Y, {}),
+    "squared": ("squared", REALS, {"radius": 1.0}), "soft": ("soft_logistic", SOFT, {}), "custom": (CUSTOM, SOFT, {}),
+}  # fmt: skip
 
 
 def in_parts(X, y, n_parts=7, **keywords):

@@ -14,10 +14,7 @@ from dpci.rows import Ball
 from support.keywords import assembled
 from support.parts import CountingChunks, cut, make_rows
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
-    pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")]
 
 N, D = 600, 4
 X, Y, REALS = make_rows(N, D)

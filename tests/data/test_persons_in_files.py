@@ -22,8 +22,6 @@ SCHEMA = dpci.schema.Schema(
 )
 KEYWORDS = {"schema": SCHEMA, "budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "persons": "pid"}
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 
 def test_a_csv_file_is_its_table(tmp_path):
     path = tmp_path / "people.csv"

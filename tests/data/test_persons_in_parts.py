@@ -11,10 +11,7 @@ import dpci
 from dpci.data.persons import tagged
 from dpci.errors import InvalidInput
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"),
-    pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")]
 
 N, D = 1200, 3
 _RNG = np.random.default_rng(1)

@@ -6,34 +6,19 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.schema import (
-    CategoricalColumn,
-    CategoricalTarget,
-    ClassTarget,
-    NumericColumn,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
-
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
 
 N = 5000
 RNG = np.random.default_rng(3)
 TABLE = {
-    "age": RNG.uniform(18, 90, N),
-    "height": RNG.normal(170, 10, N),
-    "town": RNG.choice(["north", "south"], N),
-    "ward": RNG.choice(["A", "B"], N),
-    "ill": RNG.choice(["no", "yes"], N),
-    "wage": RNG.lognormal(3, 0.5, N),
-}
+    "age": RNG.uniform(18, 90, N), "height": RNG.normal(170, 10, N), "town": RNG.choice(["north", "south"], N),
+    "ward": RNG.choice(["A", "B"], N), "ill": RNG.choice(["no", "yes"], N), "wage": RNG.lognormal(3, 0.5, N),
+}  # fmt: skip
 PARTIAL = PartialSchema(
     columns=(
         UnboundedColumn(name="age", lower=0, upper=150, unit="year"),
         NumericColumn(name="height", lower=100, upper=250, source="register"),
-        UnlistedColumn(name="town", categories=("north",), reference="north"),
+        dpci.schema.UnlistedColumn(name="town", categories=("north",), reference="north"),
         CategoricalColumn(name="ward", categories=("A", "B")),
     ),
     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
@@ -88,7 +73,7 @@ def test_text_frames_and_json_have_the_same():
 
 
 def test_targets_with_released_bounds_and_of_several_classes():
-    target = UnboundedTarget(column="wage", unit="euro")
+    target = dpci.schema.UnboundedTarget(column="wage", unit="euro")
     found = dpci.release_schema(
         TABLE, schema=PartialSchema(columns=PARTIAL.columns[:1], target=target), budget=dpci.PureDP(1.0), seed=2
     )

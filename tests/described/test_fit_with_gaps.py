@@ -32,7 +32,7 @@ PARTIAL = PartialSchema(
     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
 )
 BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.ApproxDP(1.0, 1e-6)}
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def fit(table=TABLE, y=None, **keywords):

@@ -9,16 +9,7 @@ import pytest
 
 import dpci
 from dpci.described.counts import first_rows
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
-
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn, UnboundedTarget, UnlistedColumn
 
 RNG = np.random.default_rng(8)
 N = 6000
@@ -92,10 +83,7 @@ def test_files_dask_frames_and_chunks_with_the_schema(tmp_path):
     keywords = {"budget": BOTH, "seed": 5}
     whole = dpci.release_schema(TABLE, schema=LISTS, **keywords)
     chunks = dpci.Chunks.from_csv(path, schema=LISTS, chunk_rows=700)
-    for given in (
-        dpci.release_schema(path, schema=LISTS, **keywords),
-        dpci.release_schema(chunks, **keywords),
-    ):
+    for given in (dpci.release_schema(path, schema=LISTS, **keywords), dpci.release_schema(chunks, **keywords)):
         assert given.digest == whole.digest
     fit = dpci.fit(TABLE, schema=LISTS, **keywords)
     for given in (dpci.fit(path, schema=LISTS, **keywords), dpci.fit(chunks, **keywords)):
@@ -182,14 +170,9 @@ def test_a_moment_matrix_of_parts_is_that_of_the_table_in_memory():
 
 def test_the_squared_loss_by_objective_perturbation_takes_gaps_as_well():
     fit = dpci.fit(
-        TABLE,
-        schema=WAGE,
-        loss="squared",
-        mechanism=dpci.ObjectivePerturbation(radius=3.0),
-        l2_strength=0.01,
-        budget=RHO,
-        seed=1,
-    )
+        TABLE, schema=WAGE, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=3.0), l2_strength=0.01,
+        budget=RHO, seed=1,
+    )  # fmt: skip
     assert fit.privacy["released_bounds"]["columns"] == ["age", "income"]
     found = dpci.release_schema(TABLE, schema=WAGE, budget=dpci.ZCDP(0.1), seed=1)
     assert dpci.fit(TABLE, schema=found.schema, loss="squared", budget=dpci.ZCDP(0.4), seed=1).names == fit.names

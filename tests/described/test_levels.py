@@ -25,7 +25,7 @@ TABLE = {
 TABLE["ward"][:3] = ["one", "two", "three"]
 TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes",))
 BUDGET = dpci.ApproxDP(0.5, 1e-7)
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def partial(*columns, **fields):

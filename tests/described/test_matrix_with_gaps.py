@@ -11,16 +11,9 @@ import pytest
 from scipy import stats
 
 import dpci
-from dpci.schema import (
-    CategoricalColumn,
-    NumericColumn,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, PartialSchema, UnboundedColumn, UnboundedTarget, UnlistedColumn
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 RNG = np.random.default_rng(5)
 N = 8000
@@ -188,7 +181,7 @@ def test_texts_say_what_bounds_cost_and_leave_out():
     assert "| FAILED |" not in text
     assert "It covers the released bounds, every linear regression among the 3 columns" in text
     assert "bounds and Gaussian noise compose in one profile" in text
-    known = replace(PARTIAL, columns=(NumericColumn(name="tenure", lower=0, upper=120), WARD))
+    known = replace(PARTIAL, columns=(dpci.schema.NumericColumn(name="tenure", lower=0, upper=120), WARD))
     assert "| FAILED | the schema of the model differs" in found.officer_report(schema=known)
     assert found.privacy["conditions"][0].startswith("none: the noise is seeded")
     conditions = " ".join(fit().privacy["conditions"])

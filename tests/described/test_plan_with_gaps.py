@@ -7,18 +7,9 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    NumericColumn,
-    NumericTarget,
-    PartialSchema,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn, UnboundedTarget, UnlistedColumn
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 N = 4000
 RNG = np.random.default_rng(9)
@@ -153,8 +144,8 @@ def test_a_plan_of_a_matrix_knows_missing_values_dates_and_logarithms():
         UnboundedColumn(name="since", since="2020-01-01", missing="middle"),
         UnboundedColumn(name="pay", transform="signed_log"),
     )
-    known = NumericColumn(name="day", lower=0, upper=900, since="2020-01-01")
-    schema = PartialSchema(columns=(*columns, known), target=NumericTarget(column="y", lower=0, upper=1))
+    known = dpci.schema.NumericColumn(name="day", lower=0, upper=900, since="2020-01-01")
+    schema = PartialSchema(columns=(*columns, known), target=dpci.schema.NumericTarget(column="y", lower=0, upper=1))
     found = dpci.plan(n_samples=50_000, schema=schema, loss="squared", budget=dpci.ZCDP(0.5))
     assert found.names == ("since", "pay", "day", "since=missing", "intercept")
     assert np.isfinite(found.half_widths).all()

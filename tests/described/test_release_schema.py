@@ -41,9 +41,6 @@ def release(columns=COLUMNS, target=TARGET, **keywords):
     return dpci.release_schema(TABLE, schema=partial(columns, target), **keywords)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
-
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_bounds_hold_the_middle_of_each_column(notion):
     for seed in range(10):
@@ -143,10 +140,7 @@ def test_an_error_of_a_missing_value_names_the_way_and_all_columns():
         with pytest.raises(dpci.InvalidInput, match=asks):
             release({**TABLE, **holes}, schema=PARTIAL, budget=dpci.ZCDP(0.5))
     first = {**TABLE, "age": holes["age"]}
-    with pytest.raises(
-        dpci.InvalidInput,
-        match=r"or else missing= a number within them; .*lists all such cells$",
-    ):
+    with pytest.raises(dpci.InvalidInput, match=r"or else missing= a number within them; .*lists all such cells$"):
         dpci.release_schema(first, schema=PARTIAL, budget=dpci.ZCDP(0.5))
 
 

@@ -156,11 +156,7 @@ RAISED: list[tuple[Callable[[], object], type, dict[str, object]]] = [
         },
     ),
     (closed, dpci.LedgerError, {"code": "ledger_closed", "path": None}),
-    (
-        lambda: dpci.Ledger.open(__file__),
-        dpci.LedgerError,
-        {"code": "ledger", "path": __file__},
-    ),
+    (lambda: dpci.Ledger.open(__file__), dpci.LedgerError, {"code": "ledger", "path": __file__}),
     (missing, dpci.MissingExtra, {"code": "missing_extra", "name": "nowhere", "extra": "frames"}),
     (
         lambda: dpci.datasets.load_adult(download=False),
@@ -188,8 +184,7 @@ def test_errors_and_warnings_carry_what_broke_the_rule(
 ) -> None:
     monkeypatch.delenv("DPCI_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         if issubclass(kind, Warning):
             wrong()
             (error,) = [warning.message for warning in caught if type(warning.message) is kind]
@@ -238,8 +233,7 @@ def test_the_least_ridge_of_an_error_is_enough() -> None:
 
 
 def test_warnings_carry_their_magnitude() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         fit(budget=dpci.PureDP(0.01), l2_strength=0.2, seed=0, mechanism="output")
         fit(budget=dpci.PureDP(0.1), l2_strength=0.2, seed=0)
     found = {warning.message.code: warning.message for warning in caught}

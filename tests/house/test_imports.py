@@ -16,19 +16,9 @@ from support.bare import run_bare
 
 SLOW = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "stats"]
 OPTIONAL = [
-    "dask",
-    "distributed",
-    "joblib",
-    "matplotlib",
-    "narwhals",
-    "pandas",
-    "polars",
-    "pooch",
-    "pyarrow",
-    "sklearn",
-    "tqdm",
-    "typer",
-]
+    "dask", "distributed", "joblib", "matplotlib", "narwhals", "pandas", "polars", "pooch", "pyarrow", "sklearn",
+    "tqdm", "typer",
+]  # fmt: skip
 
 FIT = """
 import numpy as np
@@ -58,15 +48,9 @@ def test_optional_packages_are_not_imported(after_import):
 
 def test_what_only_some_programs_need_is_not_imported(after_import):
     late = {
-        "html",
-        "sqlite3",
-        "tomllib",
-        "dpci.lowlevel",
-        "dpci.report.page",
-        "dpci.shown.html",
-        "dpci.shown.notebook",
+        "html", "sqlite3", "tomllib", "dpci.lowlevel", "dpci.report.page", "dpci.shown.html", "dpci.shown.notebook",
         "dpci.strata",
-    }
+    }  # fmt: skip
     assert not after_import & late
 
 

@@ -10,15 +10,7 @@ import pytest
 
 import dpci
 from dpci.released.result import Result, Shown
-from dpci.schema import (
-    CategoricalColumn,
-    ClassTarget,
-    NumericColumn,
-    PartialSchema,
-    Schema,
-    UnboundedColumn,
-    UnlistedColumn,
-)
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
 from dpci.shown.displayed import Displayed
 from support.pages import Page
 from support.releases import RELEASES
@@ -31,7 +23,8 @@ COLUMNS = (
 TARGET = ClassTarget(column="y", negative=("no",), positive=(f"</style>{EVIL}",))
 SCHEMA = Schema(columns=COLUMNS, target=TARGET, title=EVIL, persons="id")
 GAPS = PartialSchema(
-    columns=(UnboundedColumn(name="x", lower=0, upper=9), UnlistedColumn(name=EVIL), COLUMNS[1]), target=TARGET
+    columns=(UnboundedColumn(name="x", lower=0, upper=9), dpci.schema.UnlistedColumn(name=EVIL), COLUMNS[1]),
+    target=TARGET,
 )
 
 
@@ -126,10 +119,7 @@ def test_strata_classes_regressions_and_studies_show_themselves():
     given = {"budget": dpci.PureDP(8.0), "l2_strength": 0.1}
     table = {"g": rng.choice(["a", "b"], n), "x": X[:, 0], "y": np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")}
     schema = Schema(
-        columns=(
-            CategoricalColumn(name="g", categories=("a", "b")),
-            NumericColumn(name="x", lower=-0.5, upper=0.5),
-        ),
+        columns=(CategoricalColumn(name="g", categories=("a", "b")), NumericColumn(name="x", lower=-0.5, upper=0.5)),
         target=ClassTarget(column="y", negative=("no",), positive=("yes",)),
     )
     strata = dpci.fit_strata(table, by="g", schema=schema, n_public=450, seed=1, **given)

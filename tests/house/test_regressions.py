@@ -11,20 +11,14 @@ from dpci.cli.main import main
 from dpci.cli.options import parse_loss
 from dpci.schema import Schema
 from dpci.schema.columns import NumericColumn
+from support import custom_losses
 from support.keywords import assembled
 from support.saved import rewritten
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(400, 3))
 Y = X[:, 0] > 0
-PSEUDO_HUBER = dpci.losses.Custom(
-    lambda u, y: np.sqrt(1 + (u - y) ** 2) - 1,
-    lambda u, y: (u - y) / np.sqrt(1 + (u - y) ** 2),
-    lambda u, y: (1 + (u - y) ** 2) ** -1.5,
-    slope_bound=1.0,
-    curvature_bound=1.0,
-    target_bounds=(-1.0, 1.0),
-)
+PSEUDO_HUBER = custom_losses.pseudo_huber(target_bounds=(-1.0, 1.0))
 
 
 def fit(y: Any = Y, X: Any = X, **keywords: Any) -> dpci.PrivateFit:
@@ -144,13 +138,9 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_fit(
 def test_the_tolerance_is_a_millionth_of_the_noise(mechanism: Any) -> None:
     n, dim, l2_strength = 1000, 2, 0.05
     plan = dpci.plan(
-        n_samples=n,
-        n_features=dim,
-        rows=dpci.rows.Within(intercept=False),
-        budget=dpci.PureDP(1.0),
-        l2_strength=l2_strength,
-        mechanism=mechanism,
-    )
+        n_samples=n, n_features=dim, rows=dpci.rows.Within(intercept=False), budget=dpci.PureDP(1.0),
+        l2_strength=l2_strength, mechanism=mechanism,
+    )  # fmt: skip
     gain = {"objective": 1 / (n * (l2_strength + 0.25)), "output": 1.0}[mechanism]
     noise = plan.steps[0].scale * np.sqrt(dim + 1) * gain
     assert plan.tolerance <= max(1e-9, 1e-6 * noise) * (1 + 1e-9)

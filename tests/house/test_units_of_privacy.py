@@ -9,15 +9,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.schema import (
-    CategoricalTarget,
-    ClassTarget,
-    NumericColumn,
-    NumericTarget,
-    PartialSchema,
-    Schema,
-    UnboundedColumn,
-)
+from dpci.schema import CategoricalTarget, ClassTarget, NumericColumn, NumericTarget, PartialSchema, Schema
 from support.fuzz_targets import parameters_of, public_callables
 from support.keywords import assembled
 
@@ -41,7 +33,7 @@ SCHEMA = Schema(
     target=ClassTarget(column="y", negative=("no",), positive=("yes",)),
 )
 TABLE = {"one": X[:, 0], "two": X[:, 1], "y": np.where(Y > 0, "yes", "no"), "ward": np.repeat(["u", "v"], N // 2)}
-PARTIAL = PartialSchema(columns=(UnboundedColumn(name="one", lower=-1, upper=1),), target=SCHEMA.target)
+PARTIAL = PartialSchema(columns=(dpci.schema.UnboundedColumn(name="one", lower=-1, upper=1),), target=SCHEMA.target)
 HALF = slice(0, N // 2), slice(N // 2, N)
 STUDY = {"n_replicates": 3, "n_variability": 3, "progress": False}
 

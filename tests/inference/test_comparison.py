@@ -117,8 +117,7 @@ def test_shared_data_is_a_bound(pair, compared):
 
 
 @pytest.mark.parametrize(
-    ("budget", "mechanism", "n_pairs"),
-    [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)],
+    ("budget", "mechanism", "n_pairs"), [(dpci.PureDP(0.6), "objective", 80), (dpci.ApproxDP(1.0, 1e-6), "output", 300)]
 )
 def test_coverage_of_real_fits(budget, mechanism, n_pairs):
     # Two samples of one population: the targets are the same, and every interval should cover 0. A share is within 4.9
@@ -388,14 +387,9 @@ def test_regression_predicts_its_linear_predictor():
     X, _ = make_rows()
     y = np.clip(X @ [0.5, -0.3, 0.1], -1, 1)
     ridge = dpci.fit(
-        X,
-        y,
-        budget=dpci.ZCDP(1.0),
-        l2_strength=0.1,
-        loss="squared",
-        mechanism=dpci.ObjectivePerturbation(radius=20.0),
+        X, y, budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=20.0),
         seed=1,
-    )
+    )  # fmt: skip
     intervals = ridge.predict_conf_int(X[:5])
     np.testing.assert_allclose(intervals.estimate, ridge.predict(X[:5]))
     hinge = dpci.fit(*make_rows(), **{**SETTINGS, "loss": "huber_hinge"})

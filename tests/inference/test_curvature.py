@@ -17,7 +17,7 @@ from dpci.released.model import record_of
 from support.fits import make_rows
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 LOUD = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": 1}
 FLAT = [HuberHinge(0.5), HuberHinge(0.1), SmoothHinge(0.1)]
 
@@ -224,11 +224,7 @@ def test_the_warning_the_summary_the_page_and_the_file_name_the_columns():
         found.coverage,
     )
     assert said(result).count("hides which levels of x1 to x30 are common") == 4
-    assert result.privacy["common_levels"] == {
-        "parameters": (),
-        "columns": ("x1 to x30",),
-        "coverage": found.coverage,
-    }
+    assert result.privacy["common_levels"] == {"parameters": (), "columns": ("x1 to x30",), "coverage": found.coverage}
     again = dpci.PrivateFit.from_json(result.to_json())
     assert again.common_levels == found
 
@@ -300,13 +296,7 @@ def test_the_mean_gradient_stays_in_the_covariance_under_add_remove(mechanism, c
     """Next to no noise: the matrices are sums over the rows that ``lowlevel`` has too, divided by the public number."""
     X, y = make_rows()
     strength, n_public = 0.3, 1200
-    keywords = {
-        "budget": NOISY,
-        "l2_strength": strength,
-        "mechanism": mechanism,
-        "calibration": calibration,
-        "seed": 2,
-    }
+    keywords = {"budget": NOISY, "l2_strength": strength, "mechanism": mechanism, "calibration": calibration, "seed": 2}
     for relation, n in ((None, len(X)), ("add_remove", n_public)):
         added = {} if relation is None else {"neighbors": dpci.AddRemove(n_public)}
         result = dpci.fit(X, y, **assembled(classes=(0, 1), projection="floor", **keywords, **added))

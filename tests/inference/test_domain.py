@@ -21,7 +21,7 @@ DIM = 3
 BUDGETS = [dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6)]
 by_budget = pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.notion)
 by_mechanism = pytest.mark.parametrize("mechanism", ["objective", "output"])
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 @pytest.fixture(scope="module")
@@ -193,13 +193,7 @@ def test_paper_calibration_keeps_the_published_constant(rows):
 
 def test_plans_know_the_ball():
     """The moments of a plan are those of the worst parameters of the ball, not of all parameters."""
-    keywords = {
-        "budget": dpci.PureDP(2.0),
-        "l2_strength": 0.05,
-        "loss": "squared",
-        "radius": 4.0,
-        "intercept": False,
-    }
+    keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "loss": "squared", "radius": 4.0, "intercept": False}
     plan = dpci.plan(**assembled(n_samples=N, n_features=DIM, **keywords))
     weight = plan.steps[1].scale / plan.steps[1].hessian_scale
     assert plan.steps[1].sensitivity == pytest.approx(2.0 * (2.0 * weight + (2.0 * 5.0) ** 2) / N, rel=1e-9)

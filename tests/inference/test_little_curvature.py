@@ -19,7 +19,7 @@ from support.keywords import assembled
 N = 1000
 MOMENT_OR_CURVATURE = dpci.MomentNoiseWarning, dpci.CurvatureWarning
 LOUD = {"budget": dpci.PureDP(4.0), "l2_strength": 0.02, "seed": 0}
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 
 
 def sample():
@@ -29,8 +29,7 @@ def sample():
 
 
 def caught_in(loss, **keywords):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = dpci.fit(*sample(), loss=loss, **{**LOUD, **keywords})
     return result, {type(warning.message): warning.message for warning in caught}
 
@@ -101,18 +100,9 @@ def test_a_rare_column_that_the_ridge_pulls_is_covered_where_noise_hides_its_err
     X = 0.35 * np.column_stack([rng.random(n) < 0.03, rng.random(n) < 0.03, rng.random(n) < 0.5])
     y = np.where(rng.random(n) < np.where(X[:, 0] > 0.0, 0.7, 0.02), 1, -1)
     study = dpci.simulate.coverage(
-        X,
-        y,
-        budget=dpci.ZCDP(6.0),
-        loss="logistic",
-        mechanism="output",
-        l2_strength=0.02,
-        rows=1.0,
-        n_replicates=400,
-        n_variability=0,
-        n_threads=1,
-        seed=0,
-    )
+        X, y, budget=dpci.ZCDP(6.0), loss="logistic", mechanism="output", l2_strength=0.02, rows=1.0, n_replicates=400,
+        n_variability=0, n_threads=1, seed=0,
+    )  # fmt: skip
     assert study.coverage_by_param[0] >= 0.80
     assert study.coverage_by_param[1:].min() >= 0.90
 
@@ -173,8 +163,7 @@ def test_warnings_name_a_rare_column_whose_curvature_the_noise_can_hide(loss):
     rng = np.random.default_rng(11)
     X = np.column_stack([0.6 * (rng.random(N) < 0.03), rng.uniform(-0.5, 0.5, N), 0.5 * rng.integers(0, 2, N)])
     y = X @ [6.0, 2.0, 0.0] - 1.0 + rng.logistic(size=N) > 0.0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         result = dpci.fit(X, y, loss=loss, **LOUD)
         dpci.fit(X, y, loss=loss, **{**LOUD, "budget": dpci.PureDP(4e6)})
     found = [warning.message for warning in caught if isinstance(warning.message, MOMENT_OR_CURVATURE)]
@@ -230,8 +219,7 @@ def test_a_warning_of_the_curvature_names_the_intercept_also_where_noise_hides_t
     X = 0.4 * (rng.random((2 * N, 6)) < 0.03)
     y = rng.random(2 * N) < np.where(X[:, 0] > 0.0, 0.8, 0.5)
     for seed in range(3):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             dpci.fit(X, y, loss=SmoothHinge(0.07), l2_strength=0.002, budget=dpci.PureDP(8.0), seed=seed)
         (warning,) = [each.message for each in caught if each.category is dpci.CurvatureWarning]
         assert "intercept" in warning.parameters

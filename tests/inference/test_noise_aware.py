@@ -205,15 +205,9 @@ def test_intervals_of_few_parameters_cover(columns):
     X = rng.uniform(-0.7, 0.7, size=(1000, columns))
     y = np.where(X.sum(axis=1) + rng.logistic(size=1000) > 0, 1.0, -1.0)
     study = dpci.simulate.coverage(
-        X,
-        y,
-        budget=dpci.PureDP(1.0),
-        l2_strength=0.002,
-        rows=dpci.rows.Within(intercept=False),
-        classes=(-1, 1),
-        n_replicates=400,
-        seed=3,
-    )
+        X, y, budget=dpci.PureDP(1.0), l2_strength=0.002, rows=dpci.rows.Within(intercept=False), classes=(-1, 1),
+        n_replicates=400, seed=3,
+    )  # fmt: skip
     assert 0.9 <= study.coverage <= 0.99
 
 
@@ -236,16 +230,11 @@ def test_noise_that_hides_the_rows_with_curvature_is_no_silence():
     with pytest.warns(dpci.CurvatureWarning):
         fits = [
             dpci.fit(
-                X,
-                y,
-                budget=dpci.PureDP(0.3),
-                l2_strength=0.02,
-                loss=loss,
-                mechanism=dpci.ObjectivePerturbation(projection="noise_aware"),
-                seed=seed,
+                X, y, budget=dpci.PureDP(0.3), l2_strength=0.02, loss=loss,
+                mechanism=dpci.ObjectivePerturbation(projection="noise_aware"), seed=seed,
             )
             for seed in range(20)
-        ]
+        ]  # fmt: skip
     assert 0.0 in [result.curvature_room for result in fits]
 
 

@@ -20,9 +20,7 @@ from support.blocks import gauge
 ROWS = Blocks([1.0], groups=[([1, 2, 3], 1.0), ([4, 5], 0.5)])
 N = 4000
 PURE = dpci.PureDP(1.0)
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
 
 
 def law_in(result):
@@ -333,13 +331,7 @@ def test_without_noise_intervals_are_those_of_the_matrices():
 def test_a_common_level_is_covered_and_intervals_are_not_longer():
     """Over 400 releases: of a coverage of .93 at most .86 has a probability below 1e-6, of .75 at least .84."""
     X, y = table()
-    keywords = {
-        "rows": DOMAIN,
-        "l2_strength": STRENGTH,
-        "classes": (-1, 1),
-        "budget": dpci.PureDP(0.5),
-        "n_threads": 1,
-    }
+    keywords = {"rows": DOMAIN, "l2_strength": STRENGTH, "classes": (-1, 1), "budget": dpci.PureDP(0.5), "n_threads": 1}
     keywords |= {"n_replicates": 400, "n_variability": 0, "seed": 5}
     joint = dpci.simulate.coverage(X, y, **keywords)
     levels = dpci.simulate.coverage(X, y, mechanism=WITH_LEVELS, **keywords)

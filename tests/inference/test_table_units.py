@@ -16,7 +16,7 @@ from support.commands import ran
 from support.ill import SCHEMA, people
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 KEYWORDS = {"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "seed": 1}
 TABLE = people()
 

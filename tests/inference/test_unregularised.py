@@ -11,7 +11,7 @@ import dpci
 from dpci.errors import InvalidInput
 from support.ill import SCHEMA, people
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 TABLE = people()
 
 
@@ -94,14 +94,9 @@ def test_a_squared_loss_is_exact_in_one_step():
     X = rng.uniform(-0.5, 0.5, size=(3000, 2))
     y = np.clip(0.3 * X[:, 0] - 0.2 * X[:, 1] + 0.1 + rng.normal(0, 0.1, 3000), -1, 1)
     found = dpci.fit(
-        X,
-        y,
-        loss="squared",
-        mechanism=dpci.ObjectivePerturbation(radius=100.0),
-        budget=dpci.PureDP(1e9),
-        l2_strength=0.05,
-        seed=1,
-    )
+        X, y, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=100.0), budget=dpci.PureDP(1e9),
+        l2_strength=0.05, seed=1,
+    )  # fmt: skip
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y, rcond=None)[0]
     estimates = found.conf_int(target="unregularised").estimate
     np.testing.assert_allclose(estimates, expected, atol=1e-6)

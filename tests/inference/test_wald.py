@@ -236,8 +236,7 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert (hessian_noise(result._record, result.hessian) > 0.5) == (matrix == "Hessian")
     assert result.moment_noise > 0.5
     with pytest.warns(
-        dpci.MomentNoiseWarning,
-        match=r"too noisy for a joint test of several rows: .*\(method='by_rows'\)",
+        dpci.MomentNoiseWarning, match=r"too noisy for a joint test of several rows: .*\(method='by_rows'\)"
     ):
         auto = result.wald_test(["x0", "x1"])
     with pytest.warns(dpci.MomentNoiseWarning, match="the joint test may reject true hypotheses too often"):
@@ -315,13 +314,9 @@ def test_the_size_of_a_test_of_many_parameters():
     X = rng.uniform(-1, 1, (60_000, 20)) / math.sqrt(20)
     y = (X @ (2.0 * rng.normal(size=20)) + rng.logistic(size=len(X)) > 0).astype(int)
     target = dpci.fit(
-        X,
-        y,
-        budget=dpci.ApproxDP(1e8, 1e-6),
-        mechanism=dpci.ObjectivePerturbation(moments="none"),
-        l2_strength=0.02,
+        X, y, budget=dpci.ApproxDP(1e8, 1e-6), mechanism=dpci.ObjectivePerturbation(moments="none"), l2_strength=0.02,
         seed=0,
-    ).params
+    ).params  # fmt: skip
     tests = {"floor": [], "noise_aware": []}
     for i in range(20):
         at = rng.integers(0, len(X), 5000)

@@ -61,13 +61,9 @@ def tune_by_rule(x=X, y=Y, **keywords):
 
 
 RELEASES = {
-    "dpci.fit": fit,
-    "dpci.per_instance.report": report,
-    "dpci.baselines.functional_mechanism": functional_mechanism,
-    "dpci.baselines.projected_histogram": projected_histogram,
-    "dpci.tuning.tune": tune,
-    "by rule": tune_by_rule,
-}
+    "dpci.fit": fit, "dpci.per_instance.report": report, "dpci.baselines.functional_mechanism": functional_mechanism,
+    "dpci.baselines.projected_histogram": projected_histogram, "dpci.tuning.tune": tune, "by rule": tune_by_rule,
+}  # fmt: skip
 
 
 def ledger_for(name, total=None):

@@ -92,21 +92,14 @@ WAYS = {**EITHER, **REPLACE_ONE, **ADD_REMOVE}
 
 _rows = np.arange(N)[:, None]
 BAD = {
-    "not finite": (np.where(_rows == 3, np.nan, X), Y),
-    "another not finite": (np.where(_rows == 50, -np.inf, X), Y),
-    "a row beyond all bounds": (np.where(_rows == 7, 1e200, X), Y),
-    "labels": (X, np.arange(N) % 3),
+    "not finite": (np.where(_rows == 3, np.nan, X), Y), "another not finite": (np.where(_rows == 50, -np.inf, X), Y),
+    "a row beyond all bounds": (np.where(_rows == 7, 1e200, X), Y), "labels": (X, np.arange(N) % 3),
     "one wrong label": (X, np.where(np.arange(N) == 8, 7, Y)),
-    "missing labels": (X, np.where(np.arange(N) == 8, np.nan, Y)),
-    "text": (X, np.where(np.arange(N) == 8, "7", "0")),
-    "lengths": (X, Y[1:]),
-    "no numbers": (np.where(_rows == 4, "a", X.astype(str)), Y),
-}
+    "missing labels": (X, np.where(np.arange(N) == 8, np.nan, Y)), "text": (X, np.where(np.arange(N) == 8, "7", "0")),
+    "lengths": (X, Y[1:]), "no numbers": (np.where(_rows == 4, "a", X.astype(str)), Y),
+}  # fmt: skip
 # Where the number of rows is public, it may be told.
-BAD_NUMBERS = {
-    "no rows": (X[:0], Y[:0]),
-    "too many rows": (np.tile(X, (20, 1)), np.tile(Y, 20)),
-}
+BAD_NUMBERS = {"no rows": (X[:0], Y[:0]), "too many rows": (np.tile(X, (20, 1)), np.tile(Y, 20))}
 
 
 # Real targets are clipped, and every record has a nearest cell.
@@ -130,8 +123,7 @@ def relation_of(relation, name):
 
 def failure(call):
     """Text for whoever sees errors, down to the lines of the traceback, and warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as told:
         try:
             call()
         except Exception as error:  # noqa: BLE001  # whatever it is

@@ -119,8 +119,7 @@ def test_a_release_says_where_it_read_classes_from_private_rows():
 
 
 def test_warnings_are_silent_while_any_of_overlapping_releases_runs():
-    with warnings.catch_warnings(record=True) as told, ThreadPoolExecutor(1) as pool:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as told, ThreadPoolExecutor(1) as pool:
         pool.submit(_Silence.begin).result()
         for change in (_Silence.begin, lambda: pool.submit(_Silence.end).result()):
             change()

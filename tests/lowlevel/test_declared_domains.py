@@ -28,14 +28,9 @@ def bounded(seen=None):
         return g
 
     return Custom(
-        shown(lambda u, y: (u - y) ** 2),
-        shown(lambda u, y: 2.0 * (u - y)),
-        shown(lambda u, _y: np.full_like(u, 2.0)),
-        slope_bound=4.0,
-        curvature_bound=2.0,
-        target_bounds=(-1.0, 1.0),
-        predictor_bound=1.0,
-    )
+        shown(lambda u, y: (u - y) ** 2), shown(lambda u, y: 2.0 * (u - y)), shown(lambda u, _y: np.full_like(u, 2.0)),
+        slope_bound=4.0, curvature_bound=2.0, target_bounds=(-1.0, 1.0), predictor_bound=1.0,
+    )  # fmt: skip
 
 
 @by_storage

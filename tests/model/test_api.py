@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge
+from dpci.losses import HuberHinge, Logistic, SmoothHinge
 from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS
 from dpci.model.settings import FitKeywords
+from support import custom_losses
 from support.fits import PURE, SETTINGS, D, N, make_rows
 from support.keywords import assembled
 from support.seal import left_of
@@ -112,14 +113,8 @@ def test_seeded_fits_say_so(rows):
 def test_summary_has_what_a_reader_needs(rows):
     text = fit(rows).summary(level=0.9, full=True)
     wanted = [
-        "90% confidence",
-        "std error",
-        "objective perturbation",
-        "epsilon=2",
-        "one record replaced",
-        "2,000",
-        "0.02",
-    ]
+        "90% confidence", "std error", "objective perturbation", "epsilon=2", "one record replaced", "2,000", "0.02",
+    ]  # fmt: skip
     for part in [*wanted, "coefficients", "moments", "population", "not the unregularised"]:
         assert part in text, part
     assert max(map(len, text.splitlines())) <= 100
@@ -146,26 +141,8 @@ def fitted(rows, /, **keywords):
     return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
-def sigmoid(u):
-    return np.exp(-np.logaddexp(0.0, -u))
-
-
-SOFT_LABELS = Custom(
-    lambda u, y: np.logaddexp(0.0, u) - y * u,
-    lambda u, y: sigmoid(u) - y,
-    lambda u, _y: sigmoid(u) * sigmoid(-u),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    target_bounds=(0.0, 1.0),
-)
-CUSTOM_LOGISTIC = Custom(
-    lambda u, y: np.logaddexp(0.0, -y * u),
-    lambda u, y: -y * sigmoid(-y * u),
-    lambda u, _y: sigmoid(u) * sigmoid(-u),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    one_signed=True,
-)
+SOFT_LABELS = custom_losses.soft_labels()
+CUSTOM_LOGISTIC = custom_losses.logistic(one_signed=True)
 
 
 def test_shapes_and_names(rows):

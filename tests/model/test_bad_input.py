@@ -315,19 +315,12 @@ def unaligned(x):
 
 
 LAYOUTS = {
-    "list": np.ndarray.tolist,
-    "tuple of rows": lambda x: tuple(map(tuple, x)),
-    "read-only": read_only,
-    "Fortran order": np.asfortranarray,
-    "every other row": every_other_row,
-    "reversed twice": lambda x: x[::-1].copy()[::-1],
-    "big-endian": lambda x: x.astype(">f8"),
-    "unaligned": unaligned,
-    "long double": lambda x: x.astype(np.longdouble),
-    "matrix": np.asmatrix,
-    "frame": pd.DataFrame,
+    "list": np.ndarray.tolist, "tuple of rows": lambda x: tuple(map(tuple, x)), "read-only": read_only,
+    "Fortran order": np.asfortranarray, "every other row": every_other_row,
+    "reversed twice": lambda x: x[::-1].copy()[::-1], "big-endian": lambda x: x.astype(">f8"), "unaligned": unaligned,
+    "long double": lambda x: x.astype(np.longdouble), "matrix": np.asmatrix, "frame": pd.DataFrame,
     "frame of column blocks": lambda x: pd.DataFrame({str(i): x[:, i].copy() for i in range(D)}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 import dpci
 from dpci import _core, lowlevel
+from support import custom_losses
 from support.keywords import assembled
 from support.memory import PEAK_BYTES
 
@@ -126,13 +126,7 @@ def test_fits_from_many_threads_give_the_right_answers(rows):
 
 def test_a_custom_loss_from_many_threads(rows):
     """Its functions need the interpreter's lock from the core's threads, while Python threads hold and release it."""
-    loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -y * u),
-        lambda u, y: -y * expit(-y * u),
-        lambda u, _y: expit(u) * expit(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    loss = custom_losses.logistic()
     exact = lowlevel.minimize_erm(*rows, l2_strength=0.01).params
     solve = lambda n_threads: lowlevel.minimize_erm(*rows, loss=loss, l2_strength=0.01, n_threads=n_threads)  # noqa: E731
     with ThreadPoolExecutor(4) as pool:

@@ -102,11 +102,7 @@ SCHEMA = dpci.schema.Schema(
     columns=(dpci.schema.NumericColumn(name="age", lower=18, upper=90),),
     target=dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",)),
 )
-TABLE = {
-    "age": 18.0 + 72.0 * RNG.random(N),
-    "state": np.repeat(["A", "B"], N // 2),
-    "ill": np.where(Y, "yes", "no"),
-}
+TABLE = {"age": 18.0 + 72.0 * RNG.random(N), "state": np.repeat(["A", "B"], N // 2), "ill": np.where(Y, "yes", "no")}
 
 
 @each_budget

@@ -13,7 +13,6 @@ BUDGET = dpci.ZCDP(0.5)
 PLANNED = {"n_samples": 8, "n_features": 2, "mechanism": "output", "budget": BUDGET}
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_accepted_choices_have_all_answers():
     accepted = sum(attempt(seed) for seed in range(50))
     assert accepted > 10
@@ -110,10 +109,6 @@ def test_a_subnormal_curvature_is_refused():
     for n_samples in (8, 200):
         with pytest.raises(InvalidInput, match="sum of losses must be finite"):
             dpci.plan(
-                n_samples=n_samples,
-                n_features=2,
-                loss=loss,
-                mechanism=dpci.ObjectivePerturbation(radius=0.1),
-                l2_strength=1.0,
-                budget=BUDGET,
-            )
+                n_samples=n_samples, n_features=2, loss=loss, mechanism=dpci.ObjectivePerturbation(radius=0.1),
+                l2_strength=1.0, budget=BUDGET,
+            )  # fmt: skip

@@ -116,18 +116,12 @@ def test_without_noise_a_fit_minimises_the_risk_of_persons_and_has_cluster_robus
         X,
         y,
         **assembled(
-            loss=loss,
-            radius=radius,
-            mechanism=mechanism,
-            budget=dpci.PureDP(1e9),
-            l2_strength=STRENGTH,
-            seed=1,
+            loss=loss, radius=radius, mechanism=mechanism, budget=dpci.PureDP(1e9), l2_strength=STRENGTH, seed=1,
             classes=(-1, 1) if loss.to_core().target_bounds is None else None,
-            persons=dpci.Persons(IDS, max_rows=max_rows),
-            weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total),
+            persons=dpci.Persons(IDS, max_rows=max_rows), weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total),
             rows=1.0,
         ),
-    )
+    )  # fmt: skip
 
     def gradient(theta):
         return Z.T @ (omega * derivatives(Z @ theta, y)[0]) / total + STRENGTH * theta

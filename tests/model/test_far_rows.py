@@ -14,16 +14,7 @@ from dpci.errors import InvalidInput
 from dpci.regression.result import record_of as regression_record
 from dpci.released.model import record_of
 from dpci.rows import Blocks, Weighted
-from dpci.schema import (
-    CategoricalTarget,
-    ClassTarget,
-    NumericColumn,
-    NumericTarget,
-    PartialSchema,
-    Schema,
-    UnboundedColumn,
-    UnboundedTarget,
-)
+from dpci.schema import CategoricalTarget, ClassTarget, NumericTarget, PartialSchema, Schema, UnboundedColumn
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.DpciWarning")
 N = 20_000
@@ -45,7 +36,9 @@ BOUNDS = {"a": (0.0, 3.0), "b": (-1.5, 1.5)}
 
 
 def schema(target=WHICH, outside="weight"):
-    columns = (NumericColumn(name=n, lower=low, upper=high, outside=outside) for n, (low, high) in BOUNDS.items())
+    columns = (
+        dpci.schema.NumericColumn(name=n, lower=low, upper=high, outside=outside) for n, (low, high) in BOUNDS.items()
+    )
     return Schema(columns=tuple(columns), target=target)
 
 
@@ -243,7 +236,7 @@ def test_bad_weights_cost_nothing(rows, value, keywords):
 
 def test_with_released_bounds_of_the_target_no_column_is_said_to_be_as_it_is():
     columns = tuple(UnboundedColumn(name=name, outside="weight") for name in BOUNDS)
-    partial = PartialSchema(columns=columns, target=UnboundedTarget(column="z"))
+    partial = PartialSchema(columns=columns, target=dpci.schema.UnboundedTarget(column="z"))
     fit = dpci.fit(TABLE, schema=partial, budget=dpci.ZCDP(1.0), seed=1)
     # Targets beyond the bounds follow no line.
     assert (fit.params[0] - SLOPES[0]) / fit.std_errors[0] < -4.0

@@ -9,8 +9,6 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 _RNG = np.random.default_rng(4)
 KEYWORDS = {"budget": dpci.PureDP(0.2), "l2_strength": 3.0}
 KEYS = ("north", "south", "west")

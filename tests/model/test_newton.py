@@ -14,13 +14,11 @@ from dpci.base.codec import checksum
 from dpci.released.calibration import last_step
 from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
+from support import custom_losses
 
 EXACT = dpci.ZCDP(rho=1e9)
 EXACT_PURE = dpci.PureDP(epsilon=1e6)
 TRUTH = np.array([1.0, -0.5, 0.25, -0.3])
-
-
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
 
 def population(seed, n):
@@ -352,8 +350,7 @@ def test_steps_that_may_not_have_ended_name_every_parameter_or_are_refused(budge
         X = rng.normal(size=(5000, 3))
         errors = rng.normal(size=5000) if loss == "probit" else rng.logistic(size=5000)
         positive = spread * X.sum(axis=1) / np.sqrt(3.0) + errors > 0.0
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             fit = dpci.fit(X / 8.0, positive, rows="clip", loss=loss, budget=budget, seed=seed)
         named = [w.message.parameters for w in caught if w.category is dpci.CurvatureWarning]
         told.append(fit.interval_refusal is not None or fit.names in named)
@@ -369,8 +366,7 @@ def test_a_class_whose_share_noise_hides_under_pure_dp_is_told(share, warns):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1.0, 1.0, (1382, 1))
         scores = X[:, 0] + rng.logistic(size=1382)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             positive = scores > np.quantile(scores, 1.0 - share)
             fit = dpci.fit(X, positive, rows="clip", budget=dpci.PureDP(epsilon=0.83), seed=seed)
         given += fit.interval_refusal is None
@@ -528,14 +524,7 @@ def test_a_budget_that_newton_steps_do_not_take_is_refused():
 def test_a_loss_that_is_bounded_on_a_range_alone_is_refused_before_it_is_paid():
     X, y = population(15, 500)
     ledger = dpci.Ledger(dpci.ZCDP(rho=1.0))
-    loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -u * y),
-        lambda u, y: -y * special.expit(-u * y),
-        lambda u, _: special.expit(u) * special.expit(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        predictor_bound=0.5,
-    )
+    loss = custom_losses.logistic(predictor_bound=0.5)
     with pytest.raises(dpci.InvalidInput, match="hold for every predictor"):
         dpci.fit(X, y, mechanism="newton", budget=dpci.ZCDP(rho=1.0), loss=loss, classes=(False, True), ledger=ledger)
     assert ledger.remaining == dpci.ZCDP(rho=1.0)

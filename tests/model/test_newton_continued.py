@@ -13,9 +13,7 @@ from dpci.base.codec import checksum
 from dpci.errors import InvalidInput
 from dpci.schema import NumericColumn, NumericTarget, Schema
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.errors.PrivacyLeakWarning", "ignore::dpci.FarRowsWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning", "ignore::dpci.FarRowsWarning")
 
 ALPHA = 1e-6
 EXACT = dpci.ZCDP(rho=1e9)

@@ -8,8 +8,6 @@ from dpci import multinomial, simulate, tuning
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.parts import make_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 3000
 X, Y, _ = make_rows(N, 3, seed=4)
 BUDGET = dpci.ZCDP(rho=0.5)

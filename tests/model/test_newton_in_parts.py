@@ -10,8 +10,6 @@ import dpci
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.parts import CountingChunks, cut, make_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N, D = 3000, 4
 X, Y, REALS = make_rows(N, D, seed=2)
 BUDGETS = {"zcdp": dpci.ZCDP(rho=0.5), "approx": dpci.ApproxDP(2.0, 1e-6)}

@@ -35,8 +35,7 @@ def panel(seed=0, n=N, most=9):
 
 def quiet(X, y, **keywords):
     defaults = {"l2_strength": 0.05, "classes": (-1, 1), "seed": 1, "budget": dpci.PureDP(1e7)}
-    with pytest.warns(dpci.errors.SeededNoiseWarning):
-        return dpci.fit(X, y, **{**defaults, **keywords})
+    return dpci.fit(X, y, **{**defaults, **keywords})
 
 
 def exact(X, y, ids, strength, max_rows=None):
@@ -65,12 +64,7 @@ def test_without_noise_a_fit_is_the_mean_over_persons_with_cluster_robust_errors
     for max_rows, neighbors in itertools.product([None, 3], ["replace_one", "add_remove"]):
         relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
         found = quiet(
-            X,
-            y,
-            budget=budget,
-            mechanism=mechanism,
-            persons=dpci.Persons(ids, max_rows=max_rows),
-            neighbors=relation,
+            X, y, budget=budget, mechanism=mechanism, persons=dpci.Persons(ids, max_rows=max_rows), neighbors=relation
         )
         params, hessian, covariance = exact(X, y, ids, 0.05, max_rows)
         if neighbors == "add_remove":  # a second moment, from which no mean is subtracted
@@ -255,13 +249,9 @@ def test_a_study_takes_no_rule_without_persons():
 def test_a_study_of_no_person_is_refused_in_words():
     with pytest.raises(InvalidInput, match="at least one row"):
         dpci.simulate.coverage(
-            np.empty((0, 2)),
-            np.empty(0, dtype=bool),
-            persons=[],
-            budget=dpci.PureDP(1.0),
-            l2_strength=0.1,
+            np.empty((0, 2)), np.empty(0, dtype=bool), persons=[], budget=dpci.PureDP(1.0), l2_strength=0.1,
             n_replicates=2,
-        )
+        )  # fmt: skip
 
 
 def test_a_schema_that_names_persons_wants_them():
@@ -303,13 +293,7 @@ def test_ids_beside_parts_are_named():
 def test_a_ledger_pays_and_private_errors_stay_private():
     X, y, ids = panel()
     ledger = dpci.Ledger(dpci.PureDP(3.0), errors="private")
-    keywords = {
-        "budget": dpci.PureDP(1.0),
-        "l2_strength": 0.05,
-        "classes": (-1, 1),
-        "rows": "clip",
-        "ledger": ledger,
-    }
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "classes": (-1, 1), "rows": "clip", "ledger": ledger}
     assert dpci.fit(X, y, persons=ids, **keywords).n_samples == N
     for bad in (ids[:-1], [None, *ids[1:]]):
         with pytest.raises(dpci.errors.ReleaseFailed):

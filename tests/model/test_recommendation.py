@@ -144,14 +144,9 @@ def test_persons_are_what_is_counted():
 
 def test_a_loss_that_newton_steps_do_not_take_has_a_ridge():
     fit = dpci.fit(
-        ROWS,
-        ROWS[:, 0] / 4,
-        budget=PURE,
-        loss="squared",
-        mechanism=dpci.ObjectivePerturbation(radius=1.0),
-        rows="clip",
-        seed=1,
-    )
+        ROWS, ROWS[:, 0] / 4, budget=PURE, loss="squared", mechanism=dpci.ObjectivePerturbation(radius=1.0),
+        rows="clip", seed=1,
+    )  # fmt: skip
     assert (fit.mechanism, fit.l2_strength > 0.0) == ("objective", True)
 
 
@@ -202,7 +197,6 @@ FIT = {"loss": "hinge", "budget": dpci.PureDP(1.0), "l2_strength": 0.1}
 REASON = "because the hinge has no second derivative"
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_the_mechanism_need_not_be_named():
     found = dpci.fit(X, Y, seed=1, **FIT)
     asked = dpci.fit(X, Y, seed=1, **FIT, mechanism=dpci.OutputPerturbation(moments="none"))
@@ -225,21 +219,14 @@ def test_public_values_choose_the_ridge_too():
     assert 0.0 < dpci.fit(X, Y, loss="hinge", budget=dpci.PureDP(1.0), classes=(False, True)).l2_strength < 1.0
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_functions_that_pass_keywords_on_choose_it_too():
     many = dpci.fit_many({"a": (X, Y), "b": (X, ~Y)}, seed=1, **FIT)
     assert {fit.privacy["mechanism"] for fit in many.values()} == {"output"}
     grid = [{"l2_strength": 0.1}, {"l2_strength": 0.3}]
     tuned = dpci.tuning.tune(
-        X,
-        Y,
-        loss="hinge",
-        budget=dpci.PureDP(4.0),
-        candidates=grid,
-        validation_radius=3.0,
-        classes=(False, True),
+        X, Y, loss="hinge", budget=dpci.PureDP(4.0), candidates=grid, validation_radius=3.0, classes=(False, True),
         seed=1,
-    )
+    )  # fmt: skip
     assert tuned.result.privacy["mechanism"] == "output"
 
 

@@ -8,8 +8,9 @@ import pytest
 import dpci
 from dpci import _core, lowlevel
 from dpci.accounting.costs import seals_from, steps_from
-from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
+from dpci.losses import HuberHinge, Logistic, SmoothHinge, SoftLogistic
 from dpci.model.settings import Settings
+from support import custom_losses
 from support.keywords import assembled
 
 DIM, N = 3, 12
@@ -162,13 +163,7 @@ def test_add_remove_does_not_reveal_the_number_of_rows(rows, mechanism, moments)
 
 # Every combination.
 
-SOFT_HINGE = Custom(
-    lambda u, y: np.hypot(1.0, u - y) - 1.0,
-    lambda u, y: (u - y) / np.hypot(1.0, u - y),
-    lambda u, y: np.hypot(1.0, u - y) ** -3,
-    slope_bound=1.0,
-    curvature_bound=1.0,
-)
+SOFT_HINGE = custom_losses.pseudo_huber()
 
 
 COMBINATIONS = {

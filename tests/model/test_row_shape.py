@@ -68,13 +68,9 @@ def test_a_fit_with_weights_takes_it():
     weights = np.where(np.arange(len(table["age"])) % 2, 2.0, 0.5)
     with pytest.warns(dpci.errors.SeededNoiseWarning):
         result = dpci.fit(
-            table,
-            schema=SCHEMA,
-            weights=dpci.Weights(weights, bound=3.0),
-            budget=dpci.PureDP(2.0),
-            l2_strength=0.02,
+            table, schema=SCHEMA, weights=dpci.Weights(weights, bound=3.0), budget=dpci.PureDP(2.0), l2_strength=0.02,
             seed=1,
-        )
+        )  # fmt: skip
     assert result.rows == SCHEMA.rows
 
 

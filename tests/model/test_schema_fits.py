@@ -15,7 +15,7 @@ from support.ill import SCHEMA, people
 from support.keywords import assembled
 from support.saved import rewritten
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 KEYWORDS = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "seed": 1}
 TABLE = people()
 OTHER = dataclasses.replace(
@@ -156,10 +156,7 @@ def test_models_of_two_schemas_are_not_compared(result):
             r"classes must be those of the schema, \('no', 'yes\|probably'\)",
         ),
         ({"schema": dataclasses.replace(SCHEMA, title=np.arange(2))}, "schema must be one that a file can hold"),
-        (
-            {"schema": SCHEMA, "rows": 2.0},
-            r"rows must be those of the schema, Ball\(norm=1.0\), got Ball\(norm=2.0\)",
-        ),
+        ({"schema": SCHEMA, "rows": 2.0}, r"rows must be those of the schema, Ball\(norm=1.0\), got Ball\(norm=2.0\)"),
         (
             {"schema": SCHEMA, "loss": "squared", "radius": 1.0},
             "loss must take two classes where the schema's target has two classes",

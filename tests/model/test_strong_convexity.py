@@ -9,7 +9,7 @@ from dpci.losses import Custom
 from support.keywords import assembled
 
 N = 500
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def quartic(**declared):
@@ -143,13 +143,8 @@ def test_the_functions_are_never_called_beyond_their_bound(y):
             X,
             y,
             **assembled(
-                budget=dpci.PureDP(1.0),
-                l2_strength=0.01,
-                loss=loss,
-                mechanism=mechanism,
-                radius=0.25,
-                seed=8,
+                budget=dpci.PureDP(1.0), l2_strength=0.01, loss=loss, mechanism=mechanism, radius=0.25, seed=8,
                 intercept=False,
             ),
-        )
+        )  # fmt: skip
     assert max(seen) <= 0.25 * (1.0 + 1e-9)

@@ -30,8 +30,7 @@ def survey(seed=0):
 
 def quiet(X, y, **keywords):
     defaults = {"l2_strength": STRENGTH, "classes": (-1, 1), "seed": 1, "budget": dpci.PureDP(1e7)}
-    with pytest.warns(dpci.errors.SeededNoiseWarning):
-        return dpci.fit(X, y, **assembled(**{**defaults, **keywords}))
+    return dpci.fit(X, y, **assembled(**{**defaults, **keywords}))
 
 
 def exact(X, y, weights, total, strength=STRENGTH):
@@ -193,12 +192,7 @@ def test_a_schema_names_the_column():
     columns = tuple(dpci.schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab")
     target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
     described = dpci.schema.Schema(columns=columns, target=target)
-    common = {
-        "schema": described,
-        "budget": dpci.PureDP(100.0),
-        "l2_strength": 0.05,
-        "seed": 2,
-    }
+    common = {"schema": described, "budget": dpci.PureDP(100.0), "l2_strength": 0.05, "seed": 2}
     named, given = (
         quiet(table, None, classes=None, weights=dpci.Weights(column, bound=BOUND), **common)
         for column in ("w", weights)

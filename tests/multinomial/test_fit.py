@@ -32,8 +32,6 @@ BUDGET = dpci.ZCDP(rho=0.5)
 LIMIT = {"budget": dpci.ZCDP(rho=1e13), "classes": LABELS, "l2_strength": STRENGTH, "seed": 1}
 NAMES = tuple(f"{label}:{name}" for label in LABELS[1:] for name in ("x0", "x1", "intercept"))
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 
 @pytest.fixture(scope="module", params=[dpci.PureDP(1e10), dpci.ApproxDP(1e14, 0.5), dpci.ZCDP(rho=1e13)], ids=str)
 def limit(request):

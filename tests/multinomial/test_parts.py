@@ -12,9 +12,7 @@ from dpci.schema import CategoricalTarget, NumericColumn, Schema
 from dpci.unit import given_unit
 from support.parts import CountingChunks
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.errors.SeededNoiseWarning", "ignore::dpci.errors.MomentNoiseWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
 
 N, CLASSES = 900, ("b", "a", "c")
 _RNG = np.random.default_rng(3)

@@ -27,8 +27,6 @@ CODES = (_odds + rng.gumbel(size=(N, 3))).argmax(axis=1)
 TABLE["way"] = np.where(CODES == 0, "walk", np.where(CODES == 2, "car", rng.choice(["bus", "tram"], N)))
 ASKED = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "seed": 3}
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 
 @pytest.fixture(scope="module")
 def fitted():
@@ -297,13 +295,7 @@ def test_an_earlier_fit_predicts_lengths():
     ],
 )
 def test_what_is_refused(change, match):
-    asked = {
-        "n_samples": SIZE,
-        "n_features": 2,
-        "budget": dpci.ZCDP(0.5),
-        "classes": [0, 1, 2],
-        "l2_strength": 0.02,
-    }
+    asked = {"n_samples": SIZE, "n_features": 2, "budget": dpci.ZCDP(0.5), "classes": [0, 1, 2], "l2_strength": 0.02}
     with pytest.raises(InvalidInput, match=match):
         dpci.multinomial.plan(**{**asked, **change})
 

@@ -26,9 +26,7 @@ WEIGHTS = rng.uniform(0.0, 3.0, N)
 LIMIT = {"budget": dpci.ZCDP(rho=1e15), "classes": CLASSES, "l2_strength": STRENGTH, "seed": 1}
 ASKED = {"budget": dpci.ZCDP(rho=0.5), "classes": CLASSES, "l2_strength": STRENGTH}
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.errors.SeededNoiseWarning", "ignore::dpci.errors.MomentNoiseWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
 
 
 def shares(max_rows):

@@ -417,15 +417,10 @@ def test_regularisation_goes_from_theorem_5_to_algorithm_2() -> None:
     assert cell["losses"]["no noise"] == [pytest.approx(mean_loss(plain), abs=1e-8)]
     assert cell["accuracies"]["no noise"] == [pytest.approx(np.mean((X @ plain > 0) == (y > 0)), abs=1e-3)]
     released = dpci.fit(
-        X,
-        y,
-        budget=dpci.ApproxDP(1.0, 1e-6),
-        l2_strength=cell["Lambda"] / 4_000,
-        mechanism=dpci.ObjectivePerturbation(calibration="paper", moments="none"),
-        neighbors=dpci.AddRemove(4_000),
-        rows=dpci.rows.Within(intercept=False),
-        seed=FEW.seeds()[1],
-    )
+        X, y, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=cell["Lambda"] / 4_000,
+        mechanism=dpci.ObjectivePerturbation(calibration="paper", moments="none"), neighbors=dpci.AddRemove(4_000),
+        rows=dpci.rows.Within(intercept=False), seed=FEW.seeds()[1],
+    )  # fmt: skip
     assert cell["losses"]["paper"][1] == pytest.approx(mean_loss(released.params), abs=1e-12)
     # Soft labels have no accuracy.
     assert cells[0]["accuracies"] is None
@@ -478,15 +473,9 @@ def test_bounds_are_compared_record_by_record() -> None:
     found = []
     for seed in FEW.seeds():
         report = dpci.per_instance.report(
-            X,
-            y,
-            budget=dpci.ApproxDP(1.0, 1e-6),
-            l2_strength=cell["Lambda"] / 4_000,
-            n_public=4_000,
-            kind="data_independent",
-            rows=dpci.rows.Within(intercept=False),
-            seed=seed,
-        )
+            X, y, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=cell["Lambda"] / 4_000, n_public=4_000,
+            kind="data_independent", rows=dpci.rows.Within(intercept=False), seed=seed,
+        )  # fmt: skip
         found.append(np.quantile(report(X, y).eps1, (0.25, 0.5, 0.75)))
     np.testing.assert_allclose(cell["bound_quartiles"], np.mean(found, axis=0), rtol=1e-12)
     figure = finding.draw()

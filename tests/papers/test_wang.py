@@ -101,10 +101,7 @@ def test_one_call_for_all_cells_on_the_same_rows(monkeypatch: pytest.MonkeyPatch
     run = dataclasses.replace(SMALL, n_variability=0, announce=lines.append)
     run_table(2, ("paper", "tight"), Sources(), run)
     assert calls == [((2_000, 11), 16), ((4_000, 11), 16)]
-    assert lines == [
-        "1/2 KDD Cup 1999, n=2,000, d=10: 16 settings",
-        "2/2 KDD Cup 1999, n=4,000, d=10: 16 settings",
-    ]
+    assert lines == ["1/2 KDD Cup 1999, n=2,000, d=10: 16 settings", "2/2 KDD Cup 1999, n=4,000, d=10: 16 settings"]
     calls.clear()
     run_table(4, ("tight",), Sources(), run)
     assert calls == [((4_000, 11), 16)]
@@ -413,10 +410,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         (("--table", "1"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
         (("--figure", "5", "--output", "f.png"), "figure must be one of 1, 2, 3, 4, got figure=5"),
         (("--figure", "1"), "--figure requires --output FILE, got none"),
-        (
-            ("--figure", "1", "--output", "figure.txt"),
-            "--output of a figure must end in one of",
-        ),
+        (("--figure", "1", "--output", "figure.txt"), "--output of a figure must end in one of"),
         (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
         (
             ("--table", "3", "--us", "absent.csv"),

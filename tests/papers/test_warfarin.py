@@ -24,19 +24,11 @@ real = pytest.mark.skipif(
 HEADER = ("PharmGKB Subject ID", *_warfarin._COLUMNS, "VKORC1 497 consensus", "")
 _FLAGS = (*_warfarin._INDUCERS, "Amiodarone (Cordarone)", "Subject Reached Stable Dose of Warfarin")
 GOOD = {
-    "Age": "60 - 69",
-    "Race": "White",
-    "Height (cm)": "165",
-    "Weight (kg)": "105",
-    "Amiodarone (Cordarone)": "0",
-    "Carbamazepine (Tegretol)": "NA",
-    "Phenytoin (Dilantin)": "",
-    "Rifampin or Rifampicin": "0",
-    "Subject Reached Stable Dose of Warfarin": "1",
-    "Therapeutic Dose of Warfarin": "81",
-    "CYP2C9 consensus": "*1/*1",
+    "Age": "60 - 69", "Race": "White", "Height (cm)": "165", "Weight (kg)": "105", "Amiodarone (Cordarone)": "0",
+    "Carbamazepine (Tegretol)": "NA", "Phenytoin (Dilantin)": "", "Rifampin or Rifampicin": "0",
+    "Subject Reached Stable Dose of Warfarin": "1", "Therapeutic Dose of Warfarin": "81", "CYP2C9 consensus": "*1/*1",
     "VKORC1 -1639 consensus": "G/G",
-}
+}  # fmt: skip
 
 
 def write(path: Path, *changes: dict[str, str]) -> Path:
@@ -191,8 +183,7 @@ def test_another_file_is_read_only_where_it_is_named(tmp_path: Path, monkeypatch
 
 @real
 @pytest.mark.parametrize(
-    ("options", "n"),
-    [({}, 3_450), ({"stable_only": False}, 3_524), ({"genotypes": "imputed"}, 4_196)],
+    ("options", "n"), [({}, 3_450), ({"stable_only": False}, 3_524), ({"genotypes": "imputed"}, 4_196)]
 )
 def test_counts(options: dict[str, object], n: int) -> None:
     data = load_warfarin(**options)

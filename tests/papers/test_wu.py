@@ -102,14 +102,10 @@ def test_scale_of_the_noise(split):
     for share, constant in ((1.0, 3.0 * math.sqrt(3.0)), (paper_share(1.0, strength), 20.0)):
         assert strength == math.sqrt(14 / (split.n * 0.3))
         plan = dpci.plan(
-            n_samples=split.n,
-            n_features=14,
-            budget=dpci.PureDP(0.3 * share),
-            l2_strength=strength,
-            mechanism=dpci.OutputPerturbation(radius=1.0, moments="none"),
-            rows=dpci.rows.Within(intercept=False),
+            n_samples=split.n, n_features=14, budget=dpci.PureDP(0.3 * share), l2_strength=strength,
+            mechanism=dpci.OutputPerturbation(radius=1.0, moments="none"), rows=dpci.rows.Within(intercept=False),
             loss=regression_setup.LOSS,
-        )
+        )  # fmt: skip
         # The paper's constant is 12 W + 8.
         expected = constant / (split.n * strength * 0.3)
         assert plan.steps[0].scale == pytest.approx(expected * 0.3 * share / left_of(0.3 * share), rel=1e-9)
@@ -247,19 +243,13 @@ def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
             ours = (
                 dpci.plan(
                     **assembled(
-                        n_samples=split.n,
-                        n_features=1,
-                        budget=dpci.PureDP(1.0),
-                        mechanism="output",
-                        moments="none",
-                        intercept=False,
-                        loss=regression_setup.LOSS,
-                        **chosen,
+                        n_samples=split.n, n_features=1, budget=dpci.PureDP(1.0), mechanism="output", moments="none",
+                        intercept=False, loss=regression_setup.LOSS, **chosen,
                     )
                 )
                 .steps[0]
                 .sensitivity
-            )
+            )  # fmt: skip
             share = ours * split.n * chosen["l2_strength"] / (12.0 * chosen["radius"] + 8.0)
         assert keywords["budget"].notion == "pure"
         assert keywords["budget"].epsilon == pytest.approx(share * epsilon, rel=1e-12)

@@ -38,14 +38,9 @@ def ratios(made):
 def profile(made, *, one_signed=True):
     result = made.result
     return _core.ObjectiveProfile(
-        n_samples=result.n_samples,
-        row_norm=1.0,
-        intercept=None,
-        curvature_bound=result.loss["curvature_bound"],
-        l2_strength=result.l2_strength,
-        one_signed=one_signed,
-        neighbors="add_remove",
-    )
+        n_samples=result.n_samples, row_norm=1.0, intercept=None, curvature_bound=result.loss["curvature_bound"],
+        l2_strength=result.l2_strength, one_signed=one_signed, neighbors="add_remove",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", ours.LOSSES)
@@ -82,14 +77,9 @@ def test_paper_calibration_is_the_published_one():
     assert made.hessian_std_dev == pytest.approx(0.25 / others[1] / np.sqrt(2))
     # Composed tightly, the same noise costs .71 of epsilon at the same delta when kappa is .01.
     at_kappa = _core.ObjectiveProfile(
-        n_samples=25.0,
-        row_norm=1.0,
-        intercept=None,
-        curvature_bound=0.25,
-        l2_strength=1.0,
-        one_signed=True,
+        n_samples=25.0, row_norm=1.0, intercept=None, curvature_bound=0.25, l2_strength=1.0, one_signed=True,
         neighbors="add_remove",
-    )
+    )  # fmt: skip
     ratio, mu = 1 / kifer, np.hypot(*others)
     grid = np.linspace(0.5, 1.0, 5001)
     assert next(e for e in grid if at_kappa.delta(e, ratio, mu) <= delta) == pytest.approx(0.706, abs=0.001)
@@ -108,14 +98,10 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
     made = report(kind="data_independent", calibration=calibration)
     (step,) = made.result.privacy["steps"]
     whole = dpci.plan(
-        n_samples=N,
-        n_features=D,
-        neighbors=dpci.AddRemove(N),
-        budget=ours.BUDGET,
-        l2_strength=0.1,
+        n_samples=N, n_features=D, neighbors=dpci.AddRemove(N), budget=ours.BUDGET, l2_strength=0.1,
         mechanism=dpci.ObjectivePerturbation(moments="none", calibration=calibration),
         rows=dpci.rows.Within(intercept=False),
-    )
+    )  # fmt: skip
     assert step["scale"] == whole.steps[0].scale
     losses = made(X, Y)
     assert not losses.eps2.any()

@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci import InvalidInput
 from dpci.per_instance import Report
+from support import custom_losses
 from support import per_instance as ours
 from support.keywords import assembled
 from support.saved import rewritten
@@ -27,14 +28,7 @@ def made():
     return report()
 
 
-CUSTOM = dpci.losses.Custom(
-    lambda u, y: np.logaddexp(0.0, -y * u),
-    lambda u, y: -y * np.exp(-np.logaddexp(0.0, y * u)),
-    lambda u, _y: np.exp(-np.logaddexp(0.0, u) - np.logaddexp(0.0, -u)),
-    slope_bound=1.0,
-    curvature_bound=0.25,
-    one_signed=True,
-)
+CUSTOM = custom_losses.logistic(one_signed=True)
 
 
 @pytest.mark.parametrize("keywords", [{}, {"kind": "data_independent"}, {"loss": dpci.losses.HuberHinge(0.3)}], ids=str)
@@ -107,11 +101,7 @@ DAMAGE = {
     "one-signed": (("fit", "loss", "one_signed"), False, "loss must have the declaration of Logistic"),
     "other targets": (("fit", "loss", "target_bounds"), [0.0, 1.0], "loss must have the declaration of Logistic"),
     "targets": (("fit", "loss", "target_bounds"), [0.0, NAN], "loss.target_bounds must be finite and increasing"),
-    "huge targets": (
-        ("fit", "loss", "target_bounds"),
-        [0, HUGE],
-        "loss.target_bounds must be finite and increasing",
-    ),
+    "huge targets": (("fit", "loss", "target_bounds"), [0, HUGE], "loss.target_bounds must be finite and increasing"),
     "scalar targets": (("fit", "loss", "target_bounds"), NAN, "loss.target_bounds must be a sequence of 2"),
     "classes": (("fit", "classes"), [HUGE, 1], "classes must be within the range of floats"),
     "neighbors": (("fit", "neighbors"), "replace_one", "steps and seals must spend at most the budget"),
@@ -190,15 +180,10 @@ def test_fits_of_other_mechanisms_make_no_report(noise):
             X,
             Y,
             **assembled(
-                budget=ours.BUDGET,
-                l2_strength=0.1,
-                neighbors=dpci.AddRemove(N),
-                moments="none",
-                intercept=False,
-                seed=1,
-                **noise,
+                budget=ours.BUDGET, l2_strength=0.1, neighbors=dpci.AddRemove(N), moments="none", intercept=False,
+                seed=1, **noise,
             ),
-        )
+        )  # fmt: skip
         other = json.loads(fitted.to_json())
     else:
         other = {**json.loads(independent.to_json())["fit"], **noise}

@@ -67,14 +67,7 @@ def test_exact_losses_are_ratios_of_densities_without_the_person(rule):
     counts = shares(rule)
     here = density(made, rule, X, Y, counts)
     inside = ours.exact_losses(
-        made,
-        X,
-        Y,
-        X,
-        Y,
-        member=True,
-        **asked(rule),
-        **{f"record_{k}": v for k, v in asked(rule).items()},
+        made, X, Y, X, Y, member=True, **asked(rule), **{f"record_{k}": v for k, v in asked(rule).items()}
     ).signed
     assert inside.shape == (N_PERSONS,)
     for person, loss in zip(FIRSTS, inside, strict=True):

@@ -19,16 +19,10 @@ N_TWICE = 200_000
 # A tuned model hides which of its runs won; the seal converts (ε, δ) to zCDP, which is not tight; spherical Laplace
 # noise leaks little of what zCDP allows; the functional mechanism drops what has the wrong sign.
 WEAK = {
-    "objective_curvature": ("zcdp", "approx"),
-    "whole_fit": ("zcdp",),
-    "ball_objective": ("zcdp", "approx"),
-    "ball_output": ("zcdp",),
-    "ball_projected": ("zcdp",),
-    "functional_mechanism": ("zcdp",),
-    "tuning_repeat": ("pure", "zcdp", "approx"),
-    "tuning_chunks": ("pure", "zcdp", "approx"),
-    "seal": ("approx",),
-}
+    "objective_curvature": ("zcdp", "approx"), "whole_fit": ("zcdp",), "ball_objective": ("zcdp", "approx"),
+    "ball_output": ("zcdp",), "ball_projected": ("zcdp",), "functional_mechanism": ("zcdp",),
+    "tuning_repeat": ("pure", "zcdp", "approx"), "tuning_chunks": ("pure", "zcdp", "approx"), "seal": ("approx",),
+}  # fmt: skip
 CASES = all_cases({"pure": PURE, "zcdp": ZCDP, "approx": APPROX})
 
 

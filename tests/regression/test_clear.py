@@ -17,8 +17,6 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.mechanism import release_matrix
 from dpci.rows import Ball, Blocks
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 
 def whole_model(columns, target, **choices):
     """The regression of a target on all columns."""
@@ -201,10 +199,7 @@ def test_every_notion_names_its_least_budget(budget):
     for factor, possible in ((1.0, True), (0.985, False)):
         again = type(budget)(**{**least.parameters(), name: least.parameters()[name] * factor})
         other = Case(
-            choices(budget=again, robust=True, bounds=(-1, 1), neighbors=dpci.AddRemove(50)),
-            ("x0", "x1"),
-            59,
-            again,
+            choices(budget=again, robust=True, bounds=(-1, 1), neighbors=dpci.AddRemove(50)), ("x0", "x1"), 59, again
         )
         assert (other.needed(3) < 0.25) is possible
 
@@ -321,14 +316,8 @@ def test_hopeless_regressions_of_persons_weights_and_several_targets_cost_nothin
     ids, weights = np.repeat(np.arange(20), 3)[:59], np.ones(59)
     cases = [
         ({"persons": ids}, r"n=20 .*at least n=\d+ or rho=[\d.]+ \(zCDP\), or leave out columns\)"),
-        (
-            {"weights": dpci.Weights(weights, bound=4.0, total=59.0)},
-            r"divided by 59 .*at least rho=[\d.]+ \(zCDP\)",
-        ),
-        (
-            {"weights": dpci.Weights(weights, bound=4.0, total=11.0)},
-            r"must be above .*, got 11 / 4 and 3 coeff",
-        ),
+        ({"weights": dpci.Weights(weights, bound=4.0, total=59.0)}, r"divided by 59 .*at least rho=[\d.]+ \(zCDP\)"),
+        ({"weights": dpci.Weights(weights, bound=4.0, total=11.0)}, r"must be above .*, got 11 / 4 and 3 coeff"),
         ({"y": np.column_stack([Y, Y, Y]), "robust": True}, r"n=59 .*, or leave out columns\)"),
     ]
     for given, message in cases:

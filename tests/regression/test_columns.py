@@ -10,8 +10,6 @@ import dpci
 from dpci import regression
 from dpci.regression.columns import Columns
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 2000
 BOUNDS = ([-4, 0, -1], [4, 10, 3])
 
@@ -56,12 +54,7 @@ def test_without_noise_they_are_those_of_the_sample(relation):
 
 # Both laws of the noise and both relations.
 @pytest.mark.parametrize(
-    ("budget", "relation"),
-    [
-        (dpci.GDP(1.0), {"neighbors": dpci.AddRemove(N)}),
-        (dpci.PureDP(10.0), {}),
-    ],
-    ids=str,
+    ("budget", "relation"), [(dpci.GDP(1.0), {"neighbors": dpci.AddRemove(N)}), (dpci.PureDP(10.0), {})], ids=str
 )
 def test_noise_is_counted(budget, relation):
     """The noise alone moves the estimates of one data set: at an n so great that the sampling is a small part."""

@@ -11,8 +11,6 @@ import dpci
 from dpci import regression
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 500
 _rng = np.random.default_rng(1)
 X = _rng.uniform([1990, -1, 0], [2020, 1, 10], (N, 3))

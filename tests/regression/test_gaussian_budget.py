@@ -6,8 +6,6 @@ import pytest
 import dpci
 from dpci import regression
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 4000
 _rng = np.random.default_rng(7)
 X = _rng.uniform(-0.5, 0.5, (N, 2))

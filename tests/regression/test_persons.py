@@ -14,8 +14,6 @@ from dpci.regression import Regression
 from dpci.schema import NumericColumn, NumericTarget, Schema
 from support.commands import ran
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 P = 300
 _rng = np.random.default_rng(7)
 _counts = _rng.integers(1, 7, P)

@@ -10,8 +10,6 @@ from dpci import regression
 from dpci.errors import InvalidInput
 from dpci.schema import NumericColumn, NumericTarget, Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 P = 200
 _rng = np.random.default_rng(3)
 _counts = _rng.integers(1, 6, P)
@@ -24,12 +22,7 @@ W = _rng.uniform(0.1, 2.0, N)
 CUTS = (0, *np.searchsorted(IDS, (17, 17, 90, 160)), N)
 BOUNDS = {"bounds": (-1.0, 1.0), "target_bound": 3.0}
 SETTINGS = {"budget": dpci.ZCDP(1e24), "seed": 1, **BOUNDS}
-RULES = {
-    "mean": {},
-    "two rows": {"max_rows": 2},
-    "add or remove": {"neighbors": dpci.AddRemove(210)},
-    "weights": {},
-}
+RULES = {"mean": {}, "two rows": {"max_rows": 2}, "add or remove": {"neighbors": dpci.AddRemove(210)}, "weights": {}}
 
 
 def chunks(ids=IDS, cuts=CUTS):

@@ -13,10 +13,7 @@ from dpci.rows import Blocks
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.keywords import assembled
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
-    pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")]
 
 N, K = 3000, 3
 ROWS = Blocks([1.0] * K)
@@ -213,14 +210,9 @@ def test_assumptions_must_agree_with_the_bounds(given, message):
 @pytest.mark.parametrize("rows", [dpci.rows.Ball(2.0), Blocks([1.0], [((1, 2), 0.5)])], ids=str)
 def test_uniform_columns_have_the_moments_of_their_domain(rows):
     made = choices_of_fit(
-        rows=dpci.rows.Clipped(rows),
-        schema=None,
-        loss=dpci.losses.Squared(),
-        budget=dpci.ZCDP(0.5),
-        neighbors="replace_one",
-        n_threads=None,
-        seed=None,
-    )
+        rows=dpci.rows.Clipped(rows), schema=None, loss=dpci.losses.Squared(), budget=dpci.ZCDP(0.5),
+        neighbors="replace_one", n_threads=None, seed=None,
+    )  # fmt: skip
     _, mean, covariance = assumed(made, 3)
     rng = np.random.default_rng(6)
     domain, points = made.core_domain(3), rng.uniform(-2, 2, (400_000, 3))
@@ -255,14 +247,9 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
         with_ids = {"persons": replace(keywords["persons"], ids=values["persons"])} if "persons" in values else {}
         weighed = {"weights": replace(keywords["weights"], values=values["weights"])} if "weights" in values else {}
         fit = dpci.fit(
-            x,
-            y,
-            loss="squared",
-            rows=dpci.rows.Clipped(ROWS),
-            budget=budget,
-            seed=seed,
+            x, y, loss="squared", rows=dpci.rows.Clipped(ROWS), budget=budget, seed=seed,
             **{**keywords, **with_ids, **weighed},
-        )
+        )  # fmt: skip
         assert fit._release.steps[0].scale == plan.steps[0].scale
         assert fit._release.steps[1].scale == pytest.approx(plan.steps[1].scale, rel=0.25)
         stated.append(fit.std_errors)

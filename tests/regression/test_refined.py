@@ -14,10 +14,7 @@ from dpci import _core, regression
 from dpci.base.codec import checksum
 from dpci.regression import equations
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
-    pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")]
 
 N, D, BOUND = 3000, 3, 12.0
 RNG = np.random.default_rng(0)

@@ -19,8 +19,6 @@ Y = X @ [1.5, -2.0, 0.5] + _rng.normal(size=N)
 KNOWN = {"bounds": (0, 10), "target_bound": 30}
 BUDGETS = {"pure": dpci.PureDP(3.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(3.0, 1e-6)}
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 
 def seeded(x=X, y=Y, **keywords):
     return regression.release(x, y, **{"budget": BUDGETS["zcdp"], "seed": 3, **KNOWN, **keywords})
@@ -137,21 +135,16 @@ def test_numbers_that_are_none_are_refused(value, bounds, where):
 BAD = {
     "beyond a bound": ({"bounds": (0, 9)}, "within its bounds"),
     "beyond the target's": ({"target_bound": 1.0}, "target_bound"),
-    "bounds that fall": ({"bounds": (10, 0)}, "increasing"),
-    "one bound": ({"bounds": 10}, "pair"),
+    "bounds that fall": ({"bounds": (10, 0)}, "increasing"), "one bound": ({"bounds": 10}, "pair"),
     "bounds of other columns": ({"bounds": (np.zeros(4), 10)}, "3 columns"),
     "bounds of two shapes": ({"bounds": (np.zeros(3), np.ones(2))}, "one for each column"),
-    "endless bounds": ({"bounds": (0, np.inf)}, "finite"),
-    "bounds and a norm": ({"rows": 1.0}, "rows must be None"),
+    "endless bounds": ({"bounds": (0, np.inf)}, "finite"), "bounds and a norm": ({"rows": 1.0}, "rows must be None"),
     "targets that fall": ({"target_bound": (1, 0)}, "increasing"),
-    "three targets": ({"target_bound": (0, 1, 2)}, "pair"),
-    "no budget": ({"budget": 1.0}, "budget"),
-    "a word for robust": ({"robust": "yes"}, "robust"),
-    "a word for what to do": ({"rows": "drop"}, "rows"),
-    "another relation": ({"neighbors": "swap"}, "neighbors"),
-    "no public n": ({"neighbors": "add_remove"}, "AddRemove"),
+    "three targets": ({"target_bound": (0, 1, 2)}, "pair"), "no budget": ({"budget": 1.0}, "budget"),
+    "a word for robust": ({"robust": "yes"}, "robust"), "a word for what to do": ({"rows": "drop"}, "rows"),
+    "another relation": ({"neighbors": "swap"}, "neighbors"), "no public n": ({"neighbors": "add_remove"}, "AddRemove"),
     "a seed": ({"seed": -1}, "seed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -11,8 +11,6 @@ from dpci import regression
 from dpci.base.codec import checksum
 from dpci.regression import Regression
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 600
 _rng = np.random.default_rng(4)
 X = _rng.uniform([1990, -1, 0], [2020, 1, 10], (N, 3))

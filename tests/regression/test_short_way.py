@@ -13,8 +13,6 @@ from dpci.regression.law import ErrorParts, Noise
 from dpci.schema import CategoricalColumn, Levels, NumericColumn, NumericTarget, Power, Schema, Term
 from support.keywords import assembled
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 4000
 _rng = np.random.default_rng(5)
 X = _rng.uniform(-0.5, 0.5, (N, 3))
@@ -27,11 +25,7 @@ SCHEMA = Schema(
     ),
     target=NumericTarget(column="income", lower=0, upper=100),
 )
-TABLE = {
-    "age": _rng.uniform(18, 98, N),
-    "sex": _rng.choice(["F", "M"], N),
-    "region": _rng.choice(["a", "b", "c"], N),
-}
+TABLE = {"age": _rng.uniform(18, 98, N), "sex": _rng.choice(["F", "M"], N), "region": _rng.choice(["a", "b", "c"], N)}
 TABLE["income"] = 10 + 0.5 * TABLE["age"] + 5 * (TABLE["sex"] == "M") + 5 * _rng.normal(size=N)
 TABLE["income"] = np.clip(TABLE["income"], 0, 100)
 

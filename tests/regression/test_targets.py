@@ -14,8 +14,6 @@ from support.core import specified
 
 sm = pytest.importorskip("statsmodels.api")
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
-
 N = 2000
 _rng = np.random.default_rng(7)
 X = _rng.uniform([0, -1], [10, 1], (N, 2))

@@ -12,11 +12,7 @@ from dpci.released import record as records
 from dpci.unit import Persons, Weights
 from support.core import specified
 
-BUDGETS = {
-    "pure": _core.Budget.pure(1.0),
-    "zcdp": _core.Budget.zcdp(0.5),
-    "approx": _core.Budget.approx(1.0, 1e-6),
-}
+BUDGETS = {"pure": _core.Budget.pure(1.0), "zcdp": _core.Budget.zcdp(0.5), "approx": _core.Budget.approx(1.0, 1e-6)}
 # Where the noise enters, the variant, and whether the answer is moved into the ball: more than mechanisms can say.
 MECHANISMS = list(itertools.product(("objective", "output"), ("standard", "cms11"), (False, True)))
 
@@ -40,27 +36,13 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_b
     place, variant, project = mechanism
     core_loss = loss.to_core()
     record = SimpleNamespace(
-        SELECTED=False,
-        loss=declaration(loss, core_loss),
-        mechanism=place,
-        newton=None,
-        names=("x0", "intercept"),
-        l2_strength=0.1,
-        variant=variant,
-        project=project,
-        notion=notion,
-        noise_law=law,
-        radius=radius,
-        moments=moments,
-        curvature_bound=None if core_loss.kinked else 1.0,
-        classes=(0, 1) if core_loss.target_bounds is None else None,
-        classes_inferred=False,
-        blocks=None,
-        persons=Persons() if persons else None,
-        weights=None if weight_bound is None else Weights(bound=weight_bound),
-        divisor=1000.0 / (weight_bound or 1.0),
+        SELECTED=False, loss=declaration(loss, core_loss), mechanism=place, newton=None, names=("x0", "intercept"),
+        l2_strength=0.1, variant=variant, project=project, notion=notion, noise_law=law, radius=radius, moments=moments,
+        curvature_bound=None if core_loss.kinked else 1.0, classes=(0, 1) if core_loss.target_bounds is None else None,
+        classes_inferred=False, blocks=None, persons=Persons() if persons else None,
+        weights=None if weight_bound is None else Weights(bound=weight_bound), divisor=1000.0 / (weight_bound or 1.0),
         calibration="tight",
-    )
+    )  # fmt: skip
     return not any(broken for broken, _, _ in records._contradictions(record))
 
 
@@ -70,14 +52,9 @@ def test_what_is_offered_may_be_saved_and_nothing_else(name, monkeypatch):
     monkeypatch.setattr(records, "_seal_contradictions", lambda *_, **__: iter(()))
     found = set()
     choices = itertools.product(
-        BUDGETS,
-        ("spherical_laplace", "gaussian"),
-        MECHANISMS,
-        (None, 1.0),
-        ("joint", "separate", "none"),
-        (False, True),
-        (None, 2.0),
-    )
+        BUDGETS, ("spherical_laplace", "gaussian"), MECHANISMS, (None, 1.0), ("joint", "separate", "none"),
+        (False, True), (None, 2.0),
+    )  # fmt: skip
     for choice in choices:
         offered = is_offered(BUILT_IN[name](), *choice)
         assert is_readable(BUILT_IN[name](), *choice) == offered, choice

@@ -17,7 +17,7 @@ from support.baselines import BUDGET
 from support.saved import rewritten
 from support.small_fits import N, X, Y, fit
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
 REAL = (X, X[:, 0])
 ON_BALL = {"slope_bound": 2.0, "curvature_bound": 1.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 1.0}

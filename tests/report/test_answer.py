@@ -34,14 +34,12 @@ def table():
 
 @pytest.fixture(scope="module")
 def newton(table):
-    with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(table, schema=FIVE, budget=dpci.ZCDP(0.5), seed=3)
+    return dpci.fit(table, schema=FIVE, budget=dpci.ZCDP(0.5), seed=3)
 
 
 @pytest.fixture(scope="module")
 def ridge(table):
-    with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(table, schema=FIVE, budget=dpci.PureDP(1.0), l2_strength=0.002, seed=3)
+    return dpci.fit(table, schema=FIVE, budget=dpci.PureDP(1.0), l2_strength=0.002, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +48,10 @@ def both():
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (20_000, 2))
     y = X @ [2.0, -1.5] + rng.logistic(size=20_000) > 0
-    with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(
-            X,
-            y,
-            budget=dpci.ZCDP(5.0),
-            l2_strength=0.004,
-            mechanism=dpci.ObjectivePerturbation(split=(0.7, 0.15, 0.15)),
-            seed=1,
-        )
+    return dpci.fit(
+        X, y, budget=dpci.ZCDP(5.0), l2_strength=0.004, mechanism=dpci.ObjectivePerturbation(split=(0.7, 0.15, 0.15)),
+        seed=1,
+    )  # fmt: skip
 
 
 def cells(text):
@@ -254,13 +247,9 @@ def test_counts_have_rate_ratios(table):
         columns=FIVE.columns, target=NumericTarget(column="hours", lower=0.0, upper=10.0, scale="unit", unit="hour")
     )
     fit = dpci.fit(
-        table,
-        schema=schema,
-        loss=dpci.losses.NegativeBinomial(count_bound=1.0, dispersion=0.5),
-        budget=dpci.PureDP(4.0),
-        l2_strength=0.05,
-        seed=1,
-    )
+        table, schema=schema, loss=dpci.losses.NegativeBinomial(count_bound=1.0, dispersion=0.5),
+        budget=dpci.PureDP(4.0), l2_strength=0.05, seed=1,
+    )  # fmt: skip
     header, rows = cells(fit.summary())
     assert header[-1] == "rate ratio"
     assert float(rows["x0"][-1]) == pytest.approx(np.exp(fit.params[0]), abs=6e-5, rel=1e-4)

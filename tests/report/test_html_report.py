@@ -232,10 +232,7 @@ def test_a_seeded_fit_says_so_first():
     ("keywords", "parts"),
     [
         ({"moments": "none"}, ["No intervals: the whole budget was spent on the coefficients"]),
-        (
-            {"budget": dpci.ZCDP(0.5), "neighbors": dpci.AddRemove(2000)},
-            ["whether a record is in the data", "rho=0.5"],
-        ),
+        ({"budget": dpci.ZCDP(0.5), "neighbors": dpci.AddRemove(2000)}, ["whether a record is in the data", "rho=0.5"]),
         (
             {"budget": dpci.ApproxDP(1.0, 1e-6)},
             ["more than 7.39 (e^(2ε)) with", "delta=1e-06", "at most 1.8 in a million"],
@@ -255,22 +252,16 @@ def test_other_fits(keywords, parts):
 def test_regression():
     X, _ = make_rows()
     ridge = dpci.fit(
-        X,
-        X[:, 0],
-        budget=dpci.ZCDP(1.0),
-        l2_strength=0.1,
-        loss="squared",
+        X, X[:, 0], budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared",
         mechanism=dpci.ObjectivePerturbation(radius=1.0),
-    )
+    )  # fmt: skip
     text = Page(ridge.to_html()).text
     assert "over the ball" in text
     assert ("raises the predicted target" in text) == (ridge.interval_refusal is None)
 
 
 @pytest.mark.parametrize(
-    "budget",
-    [dpci.PureDP(0.7), dpci.ZCDP(0.3), dpci.ApproxDP(1.0, 1e-6)],
-    ids=lambda budget: budget.notion,
+    "budget", [dpci.PureDP(0.7), dpci.ZCDP(0.3), dpci.ApproxDP(1.0, 1e-6)], ids=lambda budget: budget.notion
 )
 def test_the_best_guess_is_bounded_by_the_profile(budget):
     result = fit(budget=budget, seed=None)

@@ -18,13 +18,6 @@ from support.fits import SETTINGS, make_rows
 plt = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 def labels(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 

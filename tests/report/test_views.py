@@ -12,7 +12,7 @@ from dpci.report.summary import Numbers, View
 from dpci.schema import Schema
 from support.ill import SCHEMA, people
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 TABLE = people()
 
 

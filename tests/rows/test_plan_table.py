@@ -58,7 +58,7 @@ def test_several_domains():
     assert [entry.rows for entry in one.entries] == [Ball(2.0)]
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_an_earlier_fit_predicts_the_lengths():
     rng = np.random.default_rng(1)
     X = np.zeros((2000, 5))
@@ -113,11 +113,7 @@ def test_standard_deviations_are_those_of_draws(budget, mechanism):
 def test_standard_deviations_of_noise_in_the_shape_of_the_rows():
     rng = np.random.default_rng(2)
     n = 400_000
-    settings = Settings.checked(
-        budget=dpci.PureDP(1.0),
-        l2_strength=0.1,
-        rows=dpci.rows.Within(ROWS, intercept=3.0),
-    )
+    settings = Settings.checked(budget=dpci.PureDP(1.0), l2_strength=0.1, rows=dpci.rows.Within(ROWS, intercept=3.0))
     spec = SimpleNamespace(noise_law="shaped_laplace", noise_scale=0.5, divisor=1000.0)
     # Uniform in each block, by exponentials with random signs, at a radius of Gamma(D + 1).
     point = np.empty((n, 6))

@@ -27,9 +27,7 @@ GRID = [{"l2_strength": 0.1}, {"l2_strength": 0.2}]
 TUNE = {"budget": PURE, "candidates": GRID, "validation_radius": 4.0, "seed": 1}
 STUDY = {"budget": PURE, "n_threads": 1}
 REPORT = {"budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.2, "n_public": N, "seed": 1}
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
 
 
 def chunks(X):

@@ -376,7 +376,7 @@ def test_axes_of_a_histogram_follow_the_encoding():
     assert {ward.value, sex.value, job.value} == {1.0}
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_a_fit_on_the_rows_of_a_schema():
     sample = dpci.datasets.load_adult_sample()
     schema = sample.schema

@@ -213,15 +213,9 @@ def test_private_search_is_the_tuning_of_the_same_candidates():
     options = {"validation_radius": 3.0, "shape": 0.5, "expected_runs": 5.0, "selection_share": 0.4}
     search = PrivateGridSearch(estimator, GRID, **options).fit(X, Y)
     direct = dpci.tuning.tune(
-        X,
-        Y,
-        budget=dpci.ZCDP(2.0),
-        candidates=[{"l2_strength": strength} for strength in GRID["l2_strength"]],
-        rows=dpci.rows.Clipped(0.9),
-        classes=(0, 1),
-        seed=7,
-        **options,
-    )
+        X, Y, budget=dpci.ZCDP(2.0), candidates=[{"l2_strength": strength} for strength in GRID["l2_strength"]],
+        rows=dpci.rows.Clipped(0.9), classes=(0, 1), seed=7, **options,
+    )  # fmt: skip
     assert search.best_index_ == direct.index
     assert search.best_params_ == dict(direct.params)
     assert search.result_.result.to_json() == direct.result.to_json()

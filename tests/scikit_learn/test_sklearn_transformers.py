@@ -105,8 +105,7 @@ def test_names_pass_through_the_clipper():
 
 def test_the_clipper_takes_frames_without_a_fit():
     pd = pytest.importorskip("pandas", reason="no frames to be clipped")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # scikit-learn's, of a fit without names
+    with warnings.catch_warnings(action="error"):  # scikit-learn's, of a fit without names
         out = RowNormClipper().transform(pd.DataFrame({"a": [3.0], "b": [4.0]}))
     np.testing.assert_allclose(out, [[0.6, 0.8]])
     with pytest.raises(ValueError, match="Input X contains NaN"):

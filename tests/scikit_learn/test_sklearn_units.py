@@ -156,16 +156,9 @@ SAME = {"epsilon": 1e9, "l2_strength": 0.1, "seed": 1}
 
 def reference(weights, bound, total=None, loss="logistic", y=Y):
     return dpci.fit(
-        X,
-        y,
-        weights=dpci.Weights(weights, bound=bound, total=total),
-        budget=dpci.PureDP(1e9),
-        l2_strength=0.1,
-        rows="clip",
-        seed=1,
-        loss=loss,
-        mechanism=dpci.ObjectivePerturbation(radius=1.0 if loss == "squared" else None),
-    ).params
+        X, y, weights=dpci.Weights(weights, bound=bound, total=total), budget=dpci.PureDP(1e9), l2_strength=0.1,
+        rows="clip", seed=1, loss=loss, mechanism=dpci.ObjectivePerturbation(radius=1.0 if loss == "squared" else None),
+    ).params  # fmt: skip
 
 
 @quiet

@@ -255,7 +255,7 @@ def test_configurations_replace_common_keywords(rows):
     assert [one.n_variability for one in variability(*rows, configs=[{}, {"loss": "huber_hinge"}])] == [24, 24]
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_intervals_that_a_fit_would_refuse_count_and_the_study_says_so(rows):
     free = coverage(*rows, n_variability=0)
     assert free.radius is None

@@ -14,6 +14,7 @@ import scipy.sparse
 import dpci
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
+from support.studies import bits
 
 distributed = pytest.importorskip("distributed")
 
@@ -67,17 +68,9 @@ def soft_hinge():
         return np.exp(-np.logaddexp(0.0, -u))
 
     return dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -y * u),
-        lambda u, y: -y * sigmoid(-y * u),
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        one_signed=True,
-    )
-
-
-def bits(study):
-    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
+        lambda u, y: np.logaddexp(0.0, -y * u), lambda u, y: -y * sigmoid(-y * u),
+        lambda u, _y: sigmoid(u) * sigmoid(-u), slope_bound=1.0, curvature_bound=0.25, one_signed=True,
+    )  # fmt: skip
 
 
 def on(backend):
@@ -107,13 +100,9 @@ def test_a_backend_changes_nothing(rows, backend, keywords):
 def test_sparse_rows_and_variability_travel(rows):
     X, y = rows
     run = partial(
-        simulate.variability,
-        scipy.sparse.csr_array(X * (X > 0.1)),
-        y,
-        budget=STUDY["budget"],
-        l2_strength=0.1,
+        simulate.variability, scipy.sparse.csr_array(X * (X > 0.1)), y, budget=STUDY["budget"], l2_strength=0.1,
         n_variability=50,
-    )
+    )  # fmt: skip
     with on("dask"):
         found = run(parallel="joblib", n_threads=2)
     np.testing.assert_array_equal(found.params, run(n_threads=1).params)

@@ -20,7 +20,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import CHOICES
 from dpci.model.settings import Settings
 from dpci.simulate import replicates as _replicates
-from support.studies import complete
+from support.studies import bits, complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -37,10 +37,6 @@ def make_rows():
 @pytest.fixture(scope="module")
 def rows():
     return make_rows()
-
-
-def bits(study):
-    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
 
 
 # Checkpoints of another study.
@@ -63,22 +59,11 @@ def saved(written, tmp_path):
 # The keyword that makes a choice, where their names differ.
 KEYWORD_OF = {"intercept": "rows", "on_violation": "rows", "n_public": "neighbors"}
 ANOTHER = {
-    "budget": dpci.PureDP(2.5),
-    "l2_strength": 0.25,
-    "loss": dpci.losses.HuberHinge(h=0.25),
-    "mechanism": dpci.OutputPerturbation(),
-    "split": (0.5, 0.25, 0.25),
-    "moments": "separate",
-    "projection": "floor",
-    "calibration": "paper",
-    "radius": 0.75,
-    "classes": (1, 0),
-    "intercept": dpci.rows.Within(intercept=0.5),
-    "rows": 2.0,
-    "on_violation": "clip",
-    "neighbors": dpci.AddRemove(N),
-    "n_public": dpci.AddRemove(N),
-}
+    "budget": dpci.PureDP(2.5), "l2_strength": 0.25, "loss": dpci.losses.HuberHinge(h=0.25),
+    "mechanism": dpci.OutputPerturbation(), "split": (0.5, 0.25, 0.25), "moments": "separate", "projection": "floor",
+    "calibration": "paper", "radius": 0.75, "classes": (1, 0), "intercept": dpci.rows.Within(intercept=0.5),
+    "rows": 2.0, "on_violation": "clip", "neighbors": dpci.AddRemove(N), "n_public": dpci.AddRemove(N),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted({*CHOICES} - {"n_threads", "seed"}))
@@ -467,17 +452,9 @@ def lengths(configs):
     X, y = np.concatenate([half, half]), np.repeat([1.0, -1.0], len(half))
     with pytest.warns(PrivacyLeakWarning):
         found = simulate.coverage(
-            X,
-            y,
-            budget=dpci.PureDP(1000.0),
-            mechanism="output",
-            rows=dpci.rows.Within(intercept=False),
-            l2_strength=1.0,
-            classes=(-1, 1),
-            n_replicates=32,
-            n_variability=64,
-            configs=configs,
-        )
+            X, y, budget=dpci.PureDP(1000.0), mechanism="output", rows=dpci.rows.Within(intercept=False),
+            l2_strength=1.0, classes=(-1, 1), n_replicates=32, n_variability=64, configs=configs,
+        )  # fmt: skip
     assert all(np.abs(study.target).max() < 1e-9 for study in found)
     return [study.variability_length for study in found]
 
@@ -515,11 +492,7 @@ def test_rows_of_other_bounds_are_refused():
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     wide, narrow = (
-        Settings.checked(
-            **settings,
-            rows=dpci.rows.Within(norm, intercept=False),
-        ).spec(50, 2)
-        for norm in (1.0, 0.01)
+        Settings.checked(**settings, rows=dpci.rows.Within(norm, intercept=False)).spec(50, 2) for norm in (1.0, 0.01)
     )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], _core.Records(X, y), on_violation="error", n_threads=1)
@@ -534,14 +507,8 @@ def test_rows_that_are_clipped_hard_keep_their_part_in_the_moments():
     for X in (dense, scipy.sparse.csr_array(dense)):
         with pytest.warns(dpci.errors.DpciWarning):
             result = dpci.fit(
-                X,
-                y,
-                budget=dpci.PureDP(1e6),
-                l2_strength=10.0,
-                rows=dpci.rows.Clipped(3.14e-12),
-                classes=(-1, 1),
-                mechanism=dpci.ObjectivePerturbation(projection="floor"),
-                seed=0,
-            )
+                X, y, budget=dpci.PureDP(1e6), l2_strength=10.0, rows=dpci.rows.Clipped(3.14e-12), classes=(-1, 1),
+                mechanism=dpci.ObjectivePerturbation(projection="floor"), seed=0,
+            )  # fmt: skip
         found.append(result.hessian)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9, atol=1e-9)

@@ -167,17 +167,9 @@ def test_every_replicate_is_the_minimiser_of_a_sample(multiplicities, storage, k
     records, labels = DISTINCT[: len(multiplicities)], LABELS[: len(multiplicities)]
     X, y = np.repeat(records, multiplicities, axis=0), np.repeat(labels, multiplicities)
     study = simulate.coverage(
-        storage(X),
-        y,
-        budget=dpci.PureDP(EPSILON_TIMES_N / len(X)),
-        l2_strength=L2_STRENGTH,
-        classes=(-1, 1),
-        n_replicates=150,
-        n_variability=10_000,
-        seed=3,
-        n_threads=1,
-        **keywords,
-    )
+        storage(X), y, budget=dpci.PureDP(EPSILON_TIMES_N / len(X)), l2_strength=L2_STRENGTH, classes=(-1, 1),
+        n_replicates=150, n_variability=10_000, seed=3, n_threads=1, **keywords,
+    )  # fmt: skip
     assert study.n_distinct == len(multiplicities)
     intercept = "rows" not in keywords
     solve = partial(dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept=intercept)

@@ -14,8 +14,6 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.parts import CountingChunks, make_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 X, Y, _ = make_rows(2000, 3)
 # Chunks of a schema would take its blocks by default, encoded arrays the ball.
 SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3, "rows": 1.0}

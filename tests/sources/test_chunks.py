@@ -16,8 +16,6 @@ from dpci.errors import InvalidInput, RowNormViolation
 from support.memory import PEAK_BYTES
 from support.parts import cut, make_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 N, D = 2000, 3
 X, Y, REALS = make_rows(N, D)
 SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3}

@@ -11,8 +11,6 @@ from dpci.errors import InvalidInput, RowNormViolation
 from dpci.sources.ahead import outcomes
 from support.parts import cut, make_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
-
 N, D = 40_000, 5
 X, Y, _ = make_rows(N, D)
 

@@ -41,27 +41,22 @@ def beside(*cells):
 
 
 def fitted(table):
-    with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(table, **FIT).to_json()
+    return dpci.fit(table, **FIT).to_json()
 
 
 MODEL = fitted({"age": AGE, "ward": WARD, "ill": ILL})
 
 SAME = {
-    "byte order mark": "\ufeff" + text(),
-    "CRLF": text(end="\r\n"),
-    "CR": text(end="\r"),
-    "no last line end": text()[:-1],
-    "blank lines": text(ROWS[:5]) + "\n\r\n" + text(ROWS[5:], None) + "\n\n",
+    "byte order mark": "\ufeff" + text(), "CRLF": text(end="\r\n"), "CR": text(end="\r"),
+    "no last line end": text()[:-1], "blank lines": text(ROWS[:5]) + "\n\r\n" + text(ROWS[5:], None) + "\n\n",
     "quotes": text([tuple(f'"{cell}"' for cell in row) for row in ROWS]),
     "trailing spaces": text(changed(age="{} ".format, ward=" {}  ".format, ill="{}\t".format)),
     "spaces in the header": text(header=(" age ", '"ward"', "ill ")),
-    "categories as 1.0": text(changed(ward="{}.0".format)),
-    "ages as floats": text(changed(age="{}.000".format)),
+    "categories as 1.0": text(changed(ward="{}.0".format)), "ages as floats": text(changed(age="{}.000".format)),
     "a column of names": text([(*row, "O'Neill; x") for row in ROWS], (*HEADER, "name")),
     "an index without a name": text([(str(i), *row) for i, row in enumerate(ROWS)], ("", *HEADER)),
     "a delimiter at every end": text([(*row, "") for row in ROWS], (*HEADER, "")),
-}
+}  # fmt: skip
 
 REFUSED = {
     "semicolons": (text(mark=";"), "(';' seems to separate the fields: pass delimiter=';'"),
@@ -90,10 +85,7 @@ REFUSED = {
     "a leading zero": (text(beside("30", "01", "no")), "must hold one of ['1', '2'], got '01' in row 80"),
     "an empty target": (text(beside("30", "1", "")), "must hold one of ['no', 'yes'], got '' in row 80"),
     "a truth value": (text(beside("True", "1", "no")), "must hold finite numbers, got 'True' in row 80"),
-    "a date": (
-        text(beside("2020-01-01", "1", "no")),
-        "got '2020-01-01' in row 80 (dates need since= of the column",
-    ),
+    "a date": (text(beside("2020-01-01", "1", "no")), "got '2020-01-01' in row 80 (dates need since= of the column"),
     "infinity": (text(beside("inf", "1", "no")), "must hold finite numbers, got 'inf' in row 80"),
     "too great a number": (text(beside("9" * 400, "1", "no")), "must hold finite numbers, got '999"),
     "too long a field": (text(beside("9" * 200_000, "1", "no")), "got field larger than field limit"),

@@ -10,7 +10,7 @@ from support.keywords import assembled
 N, DIM, RUNS = 6000, 3, 400
 L2_STRENGTH, LEVEL = 0.1, 0.9
 BETA = np.array([0.5, -0.4, 0.2])
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def sample(rng):
@@ -45,15 +45,10 @@ def test_coverage(budget, mechanism):
         result = dpci.fit(
             *sample(rng),
             **assembled(
-                budget=budget,
-                l2_strength=L2_STRENGTH,
-                loss="squared",
-                mechanism=mechanism,
-                radius=2.0,
-                intercept=False,
-                seed=seed,
+                budget=budget, l2_strength=L2_STRENGTH, loss="squared", mechanism=mechanism, radius=2.0,
+                intercept=False, seed=seed,
             ),
-        )
+        )  # fmt: skip
         if result.interval_refusal is not None:
             refused += 1
             continue
@@ -72,14 +67,9 @@ def test_given_and_wrong_is_rare_where_refusals_are_frequent():
     wrong, given = 0, 0
     for seed in range(RUNS):
         result = dpci.fit(
-            *sample(rng),
-            budget=dpci.PureDP(2.0),
-            l2_strength=L2_STRENGTH,
-            loss="squared",
-            mechanism=dpci.OutputPerturbation(radius=radius),
-            rows=dpci.rows.Within(intercept=False),
-            seed=seed,
-        )
+            *sample(rng), budget=dpci.PureDP(2.0), l2_strength=L2_STRENGTH, loss="squared",
+            mechanism=dpci.OutputPerturbation(radius=radius), rows=dpci.rows.Within(intercept=False), seed=seed,
+        )  # fmt: skip
         if result.interval_refusal is None:
             interval = result.conf_int(level=LEVEL)
             given += 1

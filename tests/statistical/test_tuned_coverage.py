@@ -9,7 +9,7 @@ N, DIM, RUNS, LEVEL = 6000, 3, 300, 0.9
 BETA = np.array([0.5, -0.4, 0.2])
 BALL = dpci.ObjectivePerturbation(radius=2.0)
 CANDIDATES = [{"l2_strength": strength, "mechanism": BALL} for strength in (0.05, 0.2, 0.8)]
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
 
 def sample(rng):

@@ -17,8 +17,7 @@ from support.saved import rewritten
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.CurvatureWarning")
 
 SCHEMA = Schema(
-    columns=(NumericColumn(name="x", lower=-1, upper=1),),
-    target=NumericTarget(column="y", lower=-1, upper=1),
+    columns=(NumericColumn(name="x", lower=-1, upper=1),), target=NumericTarget(column="y", lower=-1, upper=1)
 )
 SIZES = {"A": 400, "B": 250, "C": 3}
 BUDGETS = (dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6))
@@ -107,7 +106,6 @@ def test_small_strata_are_told_to_be_larger_than_the_noise():
     assert all(fit.n_samples >= least for fit in found.values())
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_persons_are_counted_and_not_their_rows():
     data = table(copies=3)
     ids = np.repeat(np.arange(sum(SIZES.values())), 3)
@@ -158,7 +156,6 @@ def test_a_lambda_that_is_too_small_for_any_count_names_the_least(epsilon, perso
     assert len(ledger.history) == 1
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_counts_are_raised_to_the_bound_of_weights():
     """So no fit is refused after payment for a bound above the number that divides."""
     weights = np.ones(sum(SIZES.values()))

@@ -111,13 +111,8 @@ def made(kind, notion, neighbors):
                 X, np.resize(["a", "b", "c"], N), classes=["a", "b", "c"], l2_strength=0.2, **common, **number
             ),
             "multinomial_of_persons": lambda: dpci.multinomial.fit(
-                X,
-                np.resize(["a", "b", "c"], N),
-                classes=["a", "b", "c"],
-                l2_strength=0.2,
-                persons=dpci.Persons(IDS, max_rows=3),
-                **common,
-                **people,
+                X, np.resize(["a", "b", "c"], N), classes=["a", "b", "c"], l2_strength=0.2,
+                persons=dpci.Persons(IDS, max_rows=3), **common, **people,
             ),
             "groups": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, **fit, **number),
             "disjoint": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, disjoint=True, **fit, **number),
@@ -130,7 +125,7 @@ def made(kind, notion, neighbors):
             "report": lambda: dpci.per_instance.report(
                 X, Y, l2_strength=0.2, n_public=N, classes=(False, True), **common
             ),
-        }
+        }  # fmt: skip
         found = makers[kind]()
     if kind in LAST:
         found = found[LAST[kind]]

@@ -28,10 +28,7 @@ def statements(budget):
     """Promises of a budget: name, inversion, quantity, delta and value, the sharpest first."""
     if budget.notion == "zcdp":
         implied = budget.to_approx(DELTA).epsilon
-        return [
-            ("ρ", rho, "rho", 0.0, budget.rho),
-            (f"ε at δ={DELTA}", epsilon_at(DELTA), "epsilon", DELTA, implied),
-        ]
+        return [("ρ", rho, "rho", 0.0, budget.rho), (f"ε at δ={DELTA}", epsilon_at(DELTA), "epsilon", DELTA, implied)]
     delta = budget.parameters().get("delta", 0.0)
     return [(f"ε at δ={delta}" if delta else "ε", epsilon_at(delta), "epsilon", delta, budget.epsilon)]
 

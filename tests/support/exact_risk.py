@@ -122,15 +122,10 @@ class Problem:
     def minimize(self, tolerance):
         """The library's minimiser."""
         return lowlevel.minimize_erm(
-            np.repeat(self.rows, self.counts, axis=0),
-            np.repeat(self.targets, self.counts),
-            loss=self.loss,
-            l2_strength=self.l2_strength,
-            linear_term=self.linear_term,
-            radius=self.radius,
-            solver=self.solver,
+            np.repeat(self.rows, self.counts, axis=0), np.repeat(self.targets, self.counts), loss=self.loss,
+            l2_strength=self.l2_strength, linear_term=self.linear_term, radius=self.radius, solver=self.solver,
             tolerance=tolerance,
-        )
+        )  # fmt: skip
 
 
 def sigmoid(t):
@@ -166,13 +161,9 @@ def quantile(loss, u, y):
 
 
 FAMILIES = {
-    losses.Poisson: lambda _, u, y: (mpmath.exp(u) - y, mpmath.exp(u)),
-    losses.NegativeBinomial: negative_binomial,
-    losses.Probit: probit,
-    losses.CLogLog: cloglog,
-    losses.Huber: huber,
-    losses.Quantile: quantile,
-}
+    losses.Poisson: lambda _, u, y: (mpmath.exp(u) - y, mpmath.exp(u)), losses.NegativeBinomial: negative_binomial,
+    losses.Probit: probit, losses.CLogLog: cloglog, losses.Huber: huber, losses.Quantile: quantile,
+}  # fmt: skip
 
 
 def derivatives(loss, u, y):

@@ -98,6 +98,18 @@ def random_settings(rng: np.random.Generator, dims: tuple[int, ...]) -> tuple[in
     return n, d, keywords
 
 
+def _outcome(facts: str, fit: Any) -> tuple[str, str]:
+    """Return "refused", "fitted" or "failed", and what it was."""
+    with warnings.catch_warnings(action="ignore", category=DpciWarning):
+        try:
+            fit()
+        except (RegularizationTooSmall, InvalidInput) as error:
+            return "refused", f"{facts}: {error}"
+        except DpciError as error:
+            return "failed", f"{facts}: {type(error).__name__} {error}"
+    return "fitted", facts
+
+
 def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, str]:
     """Return "refused", "fitted" or "failed", and what it was."""
     rng = np.random.default_rng(seed)
@@ -106,20 +118,11 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
     if keywords["loss"] == "soft_logistic":
         y = (y + 1.0) / 2.0
     facts = f"seed {seed}: n={n}, d={d}, {kind}, {keywords}"
-    with warnings.catch_warnings(action="ignore", category=DpciWarning):
-        try:
-            parts = rng.uniform() < 0.1 and keywords["loss"] != "hinge" and n > 1
-            if parts:
-                half = n // 2
-                chunks = [(X[:half], y[:half]), (X[half:], y[half:])]
-                dpci.fit(dpci.Chunks(chunks), **assembled(seed=seed, **keywords))
-            else:
-                dpci.fit(X, y, **assembled(seed=seed, **keywords))
-        except (RegularizationTooSmall, InvalidInput) as error:
-            return "refused", f"{facts}: {error}"
-        except DpciError as error:
-            return "failed", f"{facts}: {type(error).__name__} {error}"
-    return "fitted", facts
+    rows: tuple[Any, ...] = (X, y)
+    if rng.uniform() < 0.1 and keywords["loss"] != "hinge" and n > 1:
+        half = n // 2
+        rows = (dpci.Chunks([(X[:half], y[:half]), (X[half:], y[half:])]),)
+    return _outcome(facts, lambda: dpci.fit(*rows, **assembled(seed=seed, **keywords)))
 
 
 def _far_out(rng: np.random.Generator) -> tuple[Any, Any, float, Any, float, float]:
@@ -164,14 +167,7 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
         "classes": (-1, 1),
     }
     facts = f"seed {seed}: n={len(X)}, d={X.shape[1]}, {keywords}"
-    with warnings.catch_warnings(action="ignore", category=DpciWarning):
-        try:
-            dpci.fit(X, y, **assembled(seed=seed, **keywords))
-        except (RegularizationTooSmall, InvalidInput) as error:
-            return "refused", f"{facts}: {error}"
-        except DpciError as error:
-            return "failed", f"{facts}: {type(error).__name__} {error}"
-    return "fitted", facts
+    return _outcome(facts, lambda: dpci.fit(X, y, **assembled(seed=seed, **keywords)))
 
 
 def attempt_several(seed: int) -> tuple[str, str]:
@@ -200,11 +196,5 @@ def attempt_several(seed: int) -> tuple[str, str]:
         "separable": (X @ rng.normal(size=(d, n_classes))).argmax(axis=1),
     }[targets]
     facts = f"seed {seed}: n={n}, d={d}, {n_classes} classes, {kind}, {targets}, {keywords}"
-    with warnings.catch_warnings(action="ignore", category=DpciWarning):
-        try:
-            dpci.multinomial.fit(X, y, **assembled(classes=range(n_classes), seed=seed, **keywords))
-        except (RegularizationTooSmall, InvalidInput) as error:
-            return "refused", f"{facts}: {error}"
-        except DpciError as error:
-            return "failed", f"{facts}: {type(error).__name__} {error}"
-    return "fitted", facts
+    keywords = assembled(classes=range(n_classes), seed=seed, **keywords)
+    return _outcome(facts, lambda: dpci.multinomial.fit(X, y, **keywords))

@@ -191,28 +191,12 @@ def mutated_command(rng):
     options = {"--l2-strength": "0.5", "--epsilon": "1.0", "--schema": "SCHEMA"}
     for _ in range(rng.choice((0, 1, 2))):
         names = (
-            "--l2-strength",
-            "--epsilon",
-            "--delta",
-            "--rho",
-            "--loss",
-            "--radius",
-            "--split",
-            "--moments",
-            "--level",
-        )
+            "--l2-strength", "--epsilon", "--delta", "--rho", "--loss", "--radius", "--split", "--moments", "--level",
+        )  # fmt: skip
         others = (
-            "--neighbors",
-            "--n-public",
-            "--mechanism",
-            "--delimiter",
-            "--on-violation",
-            "--projection",
-            "--target",
-            "--json",
-            "--output",
-            "--chunk-rows",
-        )
+            "--neighbors", "--n-public", "--mechanism", "--delimiter", "--on-violation", "--projection", "--target",
+            "--json", "--output", "--chunk-rows",
+        )  # fmt: skip
         name = rng.choice(names + others)
         values = (
             "",

@@ -293,15 +293,8 @@ _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})
 _REQUIRED_KEYWORDS = frozenset({"budget", "l2_strength"})
 _MODULES = (dpci, *(value for name in sorted(dpci.__all__) if inspect.ismodule(value := getattr(dpci, name))))
 _WEIGHTS = {
-    "fit": 12,
-    "plan": 4,
-    "tune": 4,
-    "coverage": 4,
-    "variability": 4,
-    "curve": 4,
-    "report": 4,
-    "minimize_erm": 4,
-}
+    "fit": 12, "plan": 4, "tune": 4, "coverage": 4, "variability": 4, "curve": 4, "report": 4, "minimize_erm": 4,
+}  # fmt: skip
 
 
 def parameters_of(function):

@@ -50,8 +50,7 @@ def run_case(rng, target=None):
 def judge(target, arguments):
     """Call the target and return "result", "interrupted" or the name of the library's error; raises Violation."""
     huge = any(_is_huge(value) for name, value in arguments.items() if name != "seed")
-    with warnings.catch_warnings(record=True) as heard, _released() as released:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as heard, _released() as released:
         try:
             outcome = _outcome(target, arguments, released, SECONDS_OF_HUGE if huge else SECONDS)
         except OutOfTime:

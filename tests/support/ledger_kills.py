@@ -38,8 +38,8 @@ def release_for_ever(path, out, seed, *, late):
             ledger.spend(budget, neighbors="replace_one")
 
 
-def killed_once(path, seed, seconds, *, late):
-    """Return the epsilons of the releases that came out of a process that lived for so long."""
+def watched(path, seed, *, late, until):
+    """Kill a process that fits once ``until``, which gets the pipe, returns; return what that did, and the pipe."""
     source, target = os.pipe()
     child = os.fork()
     if child == 0:
@@ -49,34 +49,31 @@ def killed_once(path, seed, seconds, *, late):
         finally:
             os._exit(1)
     os.close(target)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
     with os.fdopen(source, "rb") as pipe:
+        found = until(pipe)
+        os.kill(child, signal.SIGKILL)
         lines = pipe.read().splitlines()
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), "the process must live until it is killed"
+    return found, lines
+
+
+def killed_once(path, seed, seconds, *, late):
+    """Return the epsilons of the releases that came out of a process that lived for so long."""
+    _, lines = watched(path, seed, late=late, until=lambda _: time.sleep(seconds))
     return [json.loads(line)[0] for line in lines]
 
 
 def seconds_of_releases(path, n_releases):
     """Return how long a process takes for so many releases: on a loaded machine much longer than on another."""
-    source, target = os.pipe()
     start = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        os.close(source)
-        try:
-            release_for_ever(path, target, 0, late=False)
-        finally:
-            os._exit(1)
-    os.close(target)
-    with os.fdopen(source, "rb") as pipe:
+
+    def until(pipe):
         for _ in range(n_releases):
             pipe.readline()
-        seconds = time.monotonic() - start
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return seconds
+        return time.monotonic() - start
+
+    return watched(path, 0, late=False, until=until)[0]
 
 
 def run(folder, n_kills, *, seed=0, late=False, longest=None):

@@ -289,11 +289,10 @@ def odd_scalar(rng):
 
 def odd_like(rng, value):
     """Return an odd stand-in for a legal argument: arrays are mostly changed, everything else is mostly replaced."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy and pandas on what is done to the arrays here
-        with np.errstate(all="ignore"):
-            if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and rng.random() < 0.85:
-                return odd_array(rng, value)
-            if isinstance(value, float) and rng.random() < 0.3:
-                return value * rng.choice((-1.0, 1e-12, 1e-3, 0.5, 0.999, 1.0 + 2.0**-52, 1.5, 10.0, 1e6, 1e12))
-            return odd_scalar(rng)
+    # NumPy and pandas on what is done to the arrays here.
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and rng.random() < 0.85:
+            return odd_array(rng, value)
+        if isinstance(value, float) and rng.random() < 0.3:
+            return value * rng.choice((-1.0, 1e-12, 1e-3, 0.5, 0.999, 1.0 + 2.0**-52, 1.5, 10.0, 1e6, 1e12))
+        return odd_scalar(rng)

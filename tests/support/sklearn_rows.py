@@ -23,7 +23,6 @@ def make_targets(X, seed=12):
 
 def warnings_of(call):
     """Result of a call, and the warnings of dpci that it gave."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         value = call()
     return value, [warning for warning in caught if issubclass(warning.category, DpciWarning)]

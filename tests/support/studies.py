@@ -21,13 +21,9 @@ def soft_labels():
         return np.exp(-np.logaddexp(0.0, -u))
 
     return dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u,
-        lambda u, y: sigmoid(u) - y,
-        lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-        target_bounds=(0.0, 1.0),
-    )
+        lambda u, y: np.logaddexp(0.0, u) - y * u, lambda u, y: sigmoid(u) - y, lambda u, _y: sigmoid(u) * sigmoid(-u),
+        slope_bound=1.0, curvature_bound=0.25, target_bounds=(0.0, 1.0),
+    )  # fmt: skip
 
 
 SOFT_LABELS = soft_labels()
@@ -60,6 +56,11 @@ def replicates(study):
     """All random numbers of a study side by side."""
     spread = study.variability.params if study.variability else np.empty((0, study.params.shape[1]))
     return np.vstack([study.params, study.lower, study.upper, spread])
+
+
+def bits(study):
+    """Numbers of a study that are the same to the last bit or not."""
+    return np.vstack([study.target, study.params, study.lower, study.upper, study.variability.params])
 
 
 def assert_same_bits(ours, theirs):

@@ -22,16 +22,11 @@ def tables(n=N):
     labels = rows[:, 0] + rng.logistic(scale=0.2, size=n) > 0
     none, all_ = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
     return {
-        "ordinary": (rows, labels),
-        "one class": (rows, all_),
-        "the other class, sorted": (np.sort(rows, axis=0), none),
-        "one record, n times": (np.tile(rows[:1], (n, 1)), all_),
-        "rows of zeros": (np.zeros((n, D)), labels),
-        "one column alone": (rows * [1.0, 0.0, 0.0], labels),
-        "too long": (1e140 * np.sign(rows), labels),
-        "hardly there": (np.full((n, D), 5e-324), all_),
-        "whole numbers": (np.sign(rows).astype(np.int64), labels),
-    }
+        "ordinary": (rows, labels), "one class": (rows, all_), "the other class, sorted": (np.sort(rows, axis=0), none),
+        "one record, n times": (np.tile(rows[:1], (n, 1)), all_), "rows of zeros": (np.zeros((n, D)), labels),
+        "one column alone": (rows * [1.0, 0.0, 0.0], labels), "too long": (1e140 * np.sign(rows), labels),
+        "hardly there": (np.full((n, D), 5e-324), all_), "whole numbers": (np.sign(rows).astype(np.int64), labels),
+    }  # fmt: skip
 
 
 # The same numbers as a fit may be given them; which of these it was is told by nothing either.
@@ -130,8 +125,7 @@ def tainted(objects, allowed):
 
 def quietly(call):
     """Return what a call returns, and its warnings but for those that tell of released numbers only."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         value = call()
     told = [f"{each.category.__name__}: {each.message}" for each in caught]
     of_released = ("MomentNoiseWarning", "CurvatureWarning", "CommonLevelWarning", "FarRowsWarning")

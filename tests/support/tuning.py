@@ -41,14 +41,9 @@ def tuning_spec(
     values = {"loss": Squared(), "mechanism": "output", "intercept": False, "moments": "none", **keywords}
     settings = [Settings.checked(**assembled(budget=budget, **{**values, **candidate})) for candidate in candidates]
     return _core.TuningSpec(
-        [s.spec(n, n_columns) for s in settings],
-        loss=(validation or settings[0].loss).to_core(),
-        validation_radius=None,
-        method=method,
-        shape=shape,
-        expected_runs=expected_runs,
-        budget=core_budget(budget),
-    )
+        [s.spec(n, n_columns) for s in settings], loss=(validation or settings[0].loss).to_core(),
+        validation_radius=None, method=method, shape=shape, expected_runs=expected_runs, budget=core_budget(budget),
+    )  # fmt: skip
 
 
 def simulate(spec, x, y, n_runs, seed):
@@ -138,13 +133,9 @@ class TwoCandidates:
             return np.where(np.abs(y) == 1.0, sign * y, 0.0)
 
         return Custom(
-            lambda u, y: 2.0 - strength(y) * u,
-            lambda u, y: -strength(y) + 0.0 * u,
-            lambda u, y: 0.0 * (u + y),
-            slope_bound=1.0,
-            curvature_bound=1e-9,
-            target_bounds=(-1.0, 1.0),
-        )
+            lambda u, y: 2.0 - strength(y) * u, lambda u, y: -strength(y) + 0.0 * u, lambda u, y: 0.0 * (u + y),
+            slope_bound=1.0, curvature_bound=1e-9, target_bounds=(-1.0, 1.0),
+        )  # fmt: skip
 
     def minimiser(self, number, y):
         """Minimiser of a candidate without noise."""

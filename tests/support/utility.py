@@ -14,22 +14,17 @@ KIFER = {"at": APPROX, "calibration": "paper", "neighbors": "add_remove"}
 
 # Every mechanism that has a curve, and every way in which its noise follows from the budget.
 MECHANISMS = {
-    "gaussian": {"at": APPROX},
-    "gaussian add/remove": {"at": APPROX, "neighbors": "add_remove"},
+    "gaussian": {"at": APPROX}, "gaussian add/remove": {"at": APPROX, "neighbors": "add_remove"},
     "gaussian, moments": {"at": APPROX, "moments": "joint"},
-    "gaussian, any sign": {"at": APPROX, "loss": dpci.losses.SoftLogistic()},
-    "kifer": KIFER,
-    "kifer, moments": {**KIFER, "split": (0.6, 0.2, 0.2)},
-    "kifer, default moments": {**KIFER, "moments": "separate"},
-    "pure": {"at": dpci.PureDP(1.0)},
-    "pure, moments": {"at": dpci.PureDP(1.0), "moments": "joint"},
-    "zcdp": {"at": dpci.ZCDP(0.1)},
-    "zcdp, paper": {"at": dpci.ZCDP(0.1), "calibration": "paper"},
+    "gaussian, any sign": {"at": APPROX, "loss": dpci.losses.SoftLogistic()}, "kifer": KIFER,
+    "kifer, moments": {**KIFER, "split": (0.6, 0.2, 0.2)}, "kifer, default moments": {**KIFER, "moments": "separate"},
+    "pure": {"at": dpci.PureDP(1.0)}, "pure, moments": {"at": dpci.PureDP(1.0), "moments": "joint"},
+    "zcdp": {"at": dpci.ZCDP(0.1)}, "zcdp, paper": {"at": dpci.ZCDP(0.1), "calibration": "paper"},
     "output, pure": {"at": dpci.PureDP(1.0), "mechanism": "output"},
     "output, zcdp": {"at": dpci.ZCDP(0.1), "mechanism": "output", "moments": "joint"},
     "output, gaussian": {"at": APPROX, "mechanism": "output", "split": (0.5, 0.25, 0.25)},
     "output, paper": {"at": APPROX, "mechanism": "output", "calibration": "paper"},
-}
+}  # fmt: skip
 OBJECTIVE = [name for name in MECHANISMS if not name.startswith("output")]
 
 
@@ -59,17 +54,10 @@ def refit(found, value, rows=ROWS, *, draw=0):
     objective = path.settings.mechanism.name == "objective"
     y = rows[1] if path.settings.core_loss.target_bounds else 2.0 * rows[1] - 1.0
     minimum = _core.minimize_erm(
-        _core.Records(rows[0], y),
-        loss=path.settings.core_loss,
-        l2_strength=path.l2_strength(value),
-        intercept=path.settings.intercept,
-        linear_term=noise / len(y) if objective else None,
-        start=None,
-        solver="newton",
-        tolerance=1e-12,
-        max_iterations=500,
-        n_threads=1,
-    )["params"]
+        _core.Records(rows[0], y), loss=path.settings.core_loss, l2_strength=path.l2_strength(value),
+        intercept=path.settings.intercept, linear_term=noise / len(y) if objective else None, start=None,
+        solver="newton", tolerance=1e-12, max_iterations=500, n_threads=1,
+    )["params"]  # fmt: skip
     return minimum if objective else minimum + noise
 
 

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 import dpci
 from dpci import _core, tuning
 from dpci.budgets import split_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, SeededNoiseWarning
+from support import custom_losses
 from support.keywords import assembled
 from support.saved import rewritten
 from support.tuning import BUDGET, GRID, X, Y, tune, tuning_spec
@@ -98,12 +98,7 @@ def test_warnings_point_at_the_caller():
             X, Y, budget=dpci.PureDP(0.1), candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0), seed=1
         ),
         lambda: tuning.tune(
-            X,
-            Y,
-            budget=BUDGET,
-            candidates=GRID,
-            mechanism=dpci.ObjectivePerturbation(radius=4.0),
-            seed=1,
+            X, Y, budget=BUDGET, candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0), seed=1,
             selection_share=1.0,
         ),
         lambda: tuning.tune(
@@ -112,10 +107,9 @@ def test_warnings_point_at_the_caller():
         lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule"),
         lambda: tuning.oracle_not_private(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, n_runs=1),
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
-    ]
+    ]  # fmt: skip
     for call in calls:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             call()
         assert caught
         assert {warning.filename for warning in caught} == {__file__}
@@ -223,14 +217,9 @@ def test_regression_is_tuned_over_radius_and_strength():
     y = np.clip(X @ [0.5, -0.5, 0.0] + 0.1 * rng.standard_normal(len(X)), -1.0, 1.0)
     candidates = [{"l2_strength": s, "radius": w} for s in (0.01, 0.1) for w in (0.5, 1.0)]
     result = tuning.tune(
-        X,
-        y,
-        budget=dpci.PureDP(20.0),
-        method="chunks",
-        loss="squared",
-        seed=1,
+        X, y, budget=dpci.PureDP(20.0), method="chunks", loss="squared", seed=1,
         **assembled(candidates=candidates, moments="none"),
-    )
+    )  # fmt: skip
     assert result.result.loss["name"] == "squared"
     # (R W + B)² over the last part, R with the intercept.
     expected = (math.sqrt(2.0) + 1.0) ** 2 / 400
@@ -301,13 +290,7 @@ def test_what_is_refused(keywords, message):
 
 
 def test_losses_of_unknown_range_are_refused_as_validation():
-    loss = dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -u * y),
-        lambda u, y: -y * expit(-u * y),
-        lambda u, y: expit(u * y) * expit(-u * y),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
+    loss = custom_losses.logistic()
     with pytest.raises(InvalidInput, match="known, finite range"):
         tune(loss=loss)
     assert tune(loss=loss, validation_loss="logistic").params in GRID
@@ -346,13 +329,9 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
     keywords = {"radius": None, "validation_radius": 4.0, "rows": "clip", "intercept": False}
     for seed in (3, None):
         result = tune(
-            candidates=[{"l2_strength": 1e-5}],
-            method=method,
-            selection_share=1.0,
-            mechanism=mechanism,
-            seed=seed,
+            candidates=[{"l2_strength": 1e-5}], method=method, selection_share=1.0, mechanism=mechanism, seed=seed,
             **keywords,
-        )
+        )  # fmt: skip
         record = result.privacy
         model, facts = record["model"], record["selection"]
         assert record["fit"] is None
@@ -367,13 +346,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
         # λ as one run, or one part, used it: with what the variant added for that budget and number of records.
         n = facts["chunk_sizes"][0] if method == "chunks" else len(Y)
         budget = dpci.PureDP(**facts["model_budget"])
-        plan = {
-            "budget": budget,
-            "l2_strength": 1e-5,
-            "moments": "none",
-            "mechanism": mechanism,
-            "intercept": False,
-        }
+        plan = {"budget": budget, "l2_strength": 1e-5, "moments": "none", "mechanism": mechanism, "intercept": False}
         alone = dpci.fit(X[:n], Y[:n], **assembled(classes=(0, 1), seed=1, **plan))
         assert constants["l2_strength"] == alone.l2_strength > 1e-5
         assert model["noise_scale"] == alone.privacy["steps"][0]["scale"]
@@ -432,10 +405,7 @@ def test_saved_and_pickled(number):
         (lambda v: v["selection"].update(private=True), "the same in all its fields"),
         (lambda v: v["selection"].update(index=3), "index must be below n_candidates=3"),
         (lambda v: v["selection"]["budget"].update(epsilon=3.0), "and no more"),
-        (
-            lambda v: v["selection"].update(score_sensitivity=-1.0),
-            "score_sensitivity must be finite and > 0",
-        ),
+        (lambda v: v["selection"].update(score_sensitivity=-1.0), "score_sensitivity must be finite and > 0"),
         (lambda v: v["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
         (lambda v: v["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
         (lambda v: v["budget"].update(epsilon=math.nan), "epsilon must be finite"),

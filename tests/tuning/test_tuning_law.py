@@ -24,11 +24,7 @@ from support.tuning import (
 )
 
 FALSE_POSITIVES = 1e-6
-GRID = [
-    {"l2_strength": 0.1, "radius": 1.0},
-    {"l2_strength": 1.0, "radius": 0.5},
-    {"l2_strength": 10.0, "radius": 2.0},
-]
+GRID = [{"l2_strength": 0.1, "radius": 1.0}, {"l2_strength": 1.0, "radius": 0.5}, {"l2_strength": 10.0, "radius": 2.0}]
 
 
 @pytest.mark.parametrize("method", ["chunks", "repeat"])
@@ -161,7 +157,6 @@ def test_exact_laws_of_the_choice_stay_under_the_claim_and_show_a_forgotten_fact
     assert leaks(dpci.PureDP(2 * claim))[1] > claim
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 def test_the_attacked_candidates_have_the_minimisers_of_their_law():
     attack = TwoCandidates(dpci.PureDP(1e12))
     for y in (1.0, -1.0):

@@ -37,17 +37,11 @@ def spec_of(n, grid, budget, method, *, n_classes=3, radius=2.0, expected_runs=6
         multinomial_settings(n_classes, **assembled(budget=budget, **{**keywords, **candidate})) for candidate in grid
     ]
     return _core.TuningSpec(
-        [s.spec(n, n_columns) for s in settings],
-        loss=settings[0].core_loss,
-        validation_radius=radius,
-        method=method,
-        shape=1.0,
-        expected_runs=expected_runs,
-        budget=core_budget(budget),
-    )
+        [s.spec(n, n_columns) for s in settings], loss=settings[0].core_loss, validation_radius=radius, method=method,
+        shape=1.0, expected_runs=expected_runs, budget=core_budget(budget),
+    )  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 def test_without_noise_the_better_penalty_wins_and_is_fitted(method, unit):
@@ -132,15 +126,9 @@ def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(n_
     """Whole persons of three rows at one point of the ball; weights may leave almost nothing of a record."""
     n, row_norm = 50, 2.0
     spec = spec_of(
-        n,
-        [{"l2_strength": 1.0}],
-        dpci.PureDP(1.0),
-        "repeat",
-        n_classes=n_classes,
-        radius=radius,
-        rows=row_norm,
+        n, [{"l2_strength": 1.0}], dpci.PureDP(1.0), "repeat", n_classes=n_classes, radius=radius, rows=row_norm,
         **counts,
-    )
+    )  # fmt: skip
     paid = spec.facts()["score_sensitivity"]
     draw = np.random.default_rng(n_classes)
     n_rows = 3 if "persons" in counts else 1
@@ -274,7 +262,6 @@ PERSONS = {"persons": PANEL.persons}
 WEIGHTS = {"weights": dpci.Weights(SURVEY.weights, bound=SURVEY.weight_bound)}
 
 
-@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 @pytest.mark.parametrize("method", ["repeat", "chunks"])
 @pytest.mark.parametrize(
     ("data", "unit"),
@@ -314,14 +301,9 @@ def test_no_record_of_a_unit_moves_a_score_further_than_is_paid_for(unit, counts
         **unit,
     )  # fmt: skip
     choice = _core.TuningSpec(
-        [spec],
-        loss=Logistic().to_core(),
-        validation_radius=None,
-        method="repeat",
-        shape=1.0,
-        expected_runs=3.0,
+        [spec], loss=Logistic().to_core(), validation_radius=None, method="repeat", shape=1.0, expected_runs=3.0,
         budget=budget,
-    )
+    )  # fmt: skip
     paid = choice.facts()["score_sensitivity"]
     losses = np.logaddexp(0.0, np.array([3.0, -3.0]))  # at the ends of the ball, rows of norm 2
     values = [share * loss for shares in counts for share, loss in zip(shares, losses, strict=True)]
@@ -333,36 +315,22 @@ def test_no_record_of_a_unit_moves_a_score_further_than_is_paid_for(unit, counts
 def test_persons_in_parts_and_without_a_rule_are_refused():
     with pytest.raises(dpci.InvalidInput, match="persons must have ids"):
         tuning.tune(
-            PANEL.X,
-            PANEL.y,
-            candidates=LISTED,
-            validation_radius=4.0,
-            budget=dpci.PureDP(1.0),
+            PANEL.X, PANEL.y, candidates=LISTED, validation_radius=4.0, budget=dpci.PureDP(1.0),
             persons=dpci.Persons(max_rows=3),
-        )
+        )  # fmt: skip
     with pytest.raises(dpci.InvalidInput, match="bound="):
         tuning.tune(
-            SURVEY.X,
-            SURVEY.y,
-            candidates=LISTED,
-            validation_radius=4.0,
-            budget=dpci.PureDP(1.0),
+            SURVEY.X, SURVEY.y, candidates=LISTED, validation_radius=4.0, budget=dpci.PureDP(1.0),
             weights=SURVEY.weights,
-        )
+        )  # fmt: skip
 
 
 def test_a_tuning_of_persons_pays_once_and_names_its_unit():
     ledger = dpci.Ledger(dpci.PureDP(2.0))
     found = tuning.tune(
-        PANEL.X,
-        PANEL.y,
-        candidates=[{"l2_strength": 0.1}],
-        validation_radius=4.0,
-        budget=dpci.PureDP(1.0),
-        classes=(-1, 1),
-        ledger=ledger,
-        **PERSONS,
-    )
+        PANEL.X, PANEL.y, candidates=[{"l2_strength": 0.1}], validation_radius=4.0, budget=dpci.PureDP(1.0),
+        classes=(-1, 1), ledger=ledger, **PERSONS,
+    )  # fmt: skip
     assert ledger.remaining == dpci.PureDP(1.0)
     assert found.result.privacy["unit"] == "person"
     assert tuning.TuneResult.from_json(found.to_json()).to_json() == found.to_json()

@@ -397,25 +397,16 @@ def test_weights_multiply_what_records_count():
         bound(weights=dpci.Weights([1.0], bound=3.0), **ASKED)
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 def test_the_bound_of_weighted_persons_is_attained():
     """Rows of both classes at the end of the ball, of the greatest weight: the loss is most curved at 0."""
     n, runs, strength = 50, 400, 2.0
     keywords = {"budget": dpci.PureDP(4.0), "l2_strength": strength, "intercept": False, "mechanism": "output"}
     stated = bound(
-        n_samples=n,
-        n_features=1,
-        of="training",
-        failure_probability=0.5,
-        persons=dpci.Persons(),
-        weights=dpci.Weights(bound=2.0, total=60.0),
-        **keywords,
-    )
+        n_samples=n, n_features=1, of="training", failure_probability=0.5, persons=dpci.Persons(),
+        weights=dpci.Weights(bound=2.0, total=60.0), **keywords,
+    )  # fmt: skip
     X, y, persons = np.ones((2 * n, 1)), np.tile([-1, 1], n), np.repeat(np.arange(n), 2)
-    counts = {
-        "persons": persons,
-        "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0),
-    }
+    counts = {"persons": persons, "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0)}
     above = 0
     for seed in range(runs):
         theta = dpci.fit(X, y, **assembled(classes=(-1, 1), moments="none", seed=seed, **counts, **keywords)).params[0]

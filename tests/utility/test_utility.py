@@ -57,15 +57,10 @@ def test_noise_is_that_of_a_fit_at_every_budget(name):
         assert next(iter(numbers)) == value
         plan = dpci.plan(
             **assembled(
-                n_samples=len(ROWS[1]),
-                n_features=ROWS[0].shape[1],
-                budget=budget,
-                l2_strength=path.l2_strength(value),
-                loss=settings.loss,
-                mechanism=settings.mechanism,
-                neighbors=settings.neighbors,
+                n_samples=len(ROWS[1]), n_features=ROWS[0].shape[1], budget=budget, l2_strength=path.l2_strength(value),
+                loss=settings.loss, mechanism=settings.mechanism, neighbors=settings.neighbors,
             )
-        )
+        )  # fmt: skip
         spec = path.spec(value)
         assert plan.steps[0].scale == spec.noise_scale
         assert plan.steps[0].noise == spec.noise_law

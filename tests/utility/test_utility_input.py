@@ -229,8 +229,7 @@ def lines(axes, label):
 
 
 @pytest.mark.parametrize(
-    "keywords",
-    [{"at": APPROX}, {"at": dpci.PureDP(0.05)}, {"at": APPROX, "l2_strength": 0.2}, {**KIFER, "n_draws": 3}],
+    "keywords", [{"at": APPROX}, {"at": dpci.PureDP(0.05)}, {"at": APPROX, "l2_strength": 0.2}, {**KIFER, "n_draws": 3}]
 )
 def test_plot_shows_curve_and_bound(keywords):
     pytest.importorskip("matplotlib").use("Agg")

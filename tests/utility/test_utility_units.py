@@ -110,17 +110,11 @@ def test_the_noise_is_that_of_a_fit(case, mechanism):
     given = given_unit(keywords.get("persons"), keywords.get("weights"))
     plan = dpci.plan(
         **assembled(
-            n_samples=300 if "persons" in keywords else 900,
-            n_features=3,
-            budget=found.at,
-            l2_strength=L2_STRENGTH,
-            moments=keywords.get("moments", "none"),
-            neighbors=keywords.get("neighbors", "replace_one"),
-            mechanism=keywords.get("mechanism", "objective"),
-            persons=given.unit,
-            weights=given.weights,
+            n_samples=300 if "persons" in keywords else 900, n_features=3, budget=found.at, l2_strength=L2_STRENGTH,
+            moments=keywords.get("moments", "none"), neighbors=keywords.get("neighbors", "replace_one"),
+            mechanism=keywords.get("mechanism", "objective"), persons=given.unit, weights=given.weights,
         )
-    )
+    )  # fmt: skip
     assert plan.steps[0].scale == found.path.spec(found.path.at).noise_scale
 
 

@@ -59,7 +59,7 @@ def in_short(value: object) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
     # Rows are records: arrays and frames of any size.
-    text = "" if hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0 else repr(value)
+    text = "" if hasattr(kind, "__array__") and getattr(value, "ndim", 1) > 0 else repr(value)
     return text if 0 < len(text) <= _LONGEST and "\n" not in text else f"an object of {kind.__name__}"
 
 

@@ -490,13 +490,7 @@ def given(**values: object) -> dict[str, Any]:
 
 
 def find_schema(schema: str, target: str | None, formula: str | None = None) -> Schema:
-    """Return the schema of a command that needs all bounds; see :func:`find_any_schema`.
-
-    Raises
-    ------
-    InvalidInput
-        For a schema with gaps.
-    """
+    """Return the schema of a command that needs all bounds; see :func:`find_any_schema`."""
     found = find_any_schema(schema, target, formula)
     if isinstance(found, PartialSchema):
         gaps = ", ".join(column.name for column in found.gaps)

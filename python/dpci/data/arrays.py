@@ -171,7 +171,7 @@ def as_matrix(table: Table) -> Matrix:
 
 
 def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401  # whatever the caller has
-    if is_frame(table):
+    if not isinstance(table, np.ndarray) and is_frame(table):
         return frame_matrix(table)
     values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
     values = values.dense() if isinstance(values, CodedRows) else values
@@ -181,13 +181,14 @@ def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401
 
 def as_numbers(name: str, values: object) -> NDArray[Any]:
     """Return an array of booleans, integers or floats of any shape; other types and masked values are refused."""
-    values = taken_over(name, values)
+    if not isinstance(values, np.ndarray):
+        values = taken_over(name, values)
     rows = values if isinstance(values, list | tuple) else [values]
     # A conversion would silently bring back what the mask hides.
     if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         raise InvalidInput(f"{name} must have no masked values, got a masked array (fill it, or drop the rows)")
     try:
-        array = np.asarray(decoded(values))
+        array = np.asarray(values if isinstance(values, np.ndarray) else decoded(values))
     except Exception as error:  # whatever the conversion of another library's object raises
         raise InvalidInput(
             f"{name} must be a rectangular array of numbers, got {type(values).__name__} ({error})"
@@ -195,6 +196,18 @@ def as_numbers(name: str, values: object) -> NDArray[Any]:
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
     return array
+
+
+def known(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
+    """Return what :func:`taken_over` returns, of Arrow data with several columns a table: all of it has a shape."""
+    if isinstance(values, np.ndarray):
+        return values
+    found = taken_over(name, values)
+    if found is not values and hasattr(getattr(found, "type", None), "fields"):
+        import pyarrow as pa  # noqa: PLC0415  # loaded already
+
+        return pa.Table.from_struct_array(found)
+    return found
 
 
 def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:

@@ -55,13 +55,6 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     """Return a frame as a C-contiguous matrix, float32 if all columns are, otherwise float64, with names.
 
     Besides the matrix no more than a few columns are in memory at a time.
-
-    Raises
-    ------
-    InvalidInput
-        For rows that are not in memory, columns of equal names, and columns that are not numeric or lack a value.
-    DpciError
-        Without narwhals.
     """
     if type(table).__module__.partition(".")[0] == "dask":
         raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__} of Dask: compute() it")
@@ -110,15 +103,7 @@ def only_arrow(values: object) -> bool:
 
 
 def arrow_table(table: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return a table of pyarrow on the memory of an object of :func:`only_arrow`; a stream is read once, to its end.
-
-    Raises
-    ------
-    InvalidInput
-        For columns that are not a table.
-    MissingExtra
-        Without pyarrow.
-    """
+    """Return a table of pyarrow on the memory of an object of :func:`only_arrow`; a stream is read once, to its end."""
     with optional("pyarrow", extra="arrow", what="an Arrow table of another library as X"):
         import pyarrow as pa  # noqa: PLC0415  # optional
     try:
@@ -152,15 +137,7 @@ def is_lazy(table: object) -> bool:
 
 
 def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return an array or a column that NumPy reads, without a copy; what NumPy reads by itself is returned as it is.
-
-    Raises
-    ------
-    InvalidInput
-        For memory that the processor cannot read, and for producers that do not hand over what they promise.
-    MissingExtra
-        For a column of Arrow without pyarrow.
-    """
+    """Return an array or a column that NumPy reads, without a copy; what NumPy reads by itself is returned as it is."""
     kind = type(values)
     if isinstance(values, np.ndarray):
         return values
@@ -184,22 +161,6 @@ def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
             f"{name} must be readable by NumPy through DLPack or Arrow, got {kind.__name__} ({error})"
         ) from error
     return values
-
-
-def known(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return what :func:`taken_over` returns, of Arrow data with several columns a table: all of it has a shape.
-
-    Raises
-    ------
-    InvalidInput, MissingExtra
-        See :func:`taken_over`.
-    """
-    found = taken_over(name, values)
-    if found is not values and hasattr(getattr(found, "type", None), "fields"):
-        import pyarrow as pa  # noqa: PLC0415  # loaded already
-
-        return pa.Table.from_struct_array(found)
-    return found
 
 
 def _known_to_numpy(values: object) -> bool:
@@ -256,13 +217,6 @@ def check_same_index(X: object, y: object) -> None:
     """Compare the index of a frame with that of its targets where both have one and are equally long, as in pandas.
 
     Rows and targets are paired by position; two indexes that disagree say that the caller thinks otherwise.
-
-    Raises
-    ------
-    InvalidInput
-        For indexes that are not equal.
-    DpciError
-        For a frame without narwhals.
     """
     found = _indexes(X, y)
     if found is not None and not found[0].equals(found[1]):

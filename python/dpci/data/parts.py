@@ -273,11 +273,6 @@ def _keyed_request() -> _core.Request:
     """Return the request of a first pass, with a new key, by which rows are compared between passes.
 
     From the operating system's generator: nobody who does not see the key can choose rows that it takes for others.
-
-    Raises
-    ------
-    DpciError
-        Without entropy, as for release noise.
     """
     try:
         key = os.urandom(32)
@@ -341,14 +336,6 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
 
     If neither the rules nor the source have ``classes``, every part must have labels of a boolean data type. Classes
     are never inferred.
-
-    Raises
-    ------
-    InvalidInput
-        For rows or targets that break a rule, parts with different columns, labels of another type without
-        ``classes``, the hinge, a source without rows, and a person with rows in several parts.
-    RowNormViolation
-        For a row above the bound.
     """
     check_smooth(_to_core(rules.loss))
     if rules.classes is None and rules.two_classes:

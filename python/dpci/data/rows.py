@@ -134,7 +134,8 @@ def read(
     numbers = None if beside.persons is None else numbered(beside.persons, features.shape[0], X)
     n_records = count_records(features.shape[0], numbers)
     resolved = resolve(n_records, features.shape[1])
-    check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
+    if features.names is not None:  # only a frame, which names its columns, has an index
+        check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes)
     row_weight = None if beside.weights is None else row_weights(beside.weights, targets.values, X)
     values = features.values

@@ -187,13 +187,7 @@ class Completed:
 
 
 def check_persons(unit: Persons | None) -> None:
-    """Refuse persons of whom any number of rows counts, before anything is spent.
-
-    Raises
-    ------
-    InvalidInput
-        For persons without ``max_rows``.
-    """
+    """Refuse persons of whom any number of rows counts, before anything is spent."""
     if unit is not None and unit.max_rows is None:
         raise InvalidInput(
             "persons must have max_rows where bounds are released, because each row may move a rank or make a "
@@ -204,14 +198,7 @@ def check_persons(unit: Persons | None) -> None:
 def stage_alone(
     schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
 ) -> BoundsStage:
-    """Calibrate a release of bounds and lists for a whole budget.
-
-    Raises
-    ------
-    InvalidInput
-        For lists without (ε, δ), persons without ``max_rows``, and for a budget that cannot find bounds among so many
-        records.
-    """
+    """Calibrate a release of bounds and lists for a whole budget."""
     specs = _specs(schema, budget, n_records, unit=unit, neighbors=neighbors)
     return BoundsStage(schema=schema, specs=specs, budget=budget, rest=None, most_rows=_most(unit))
 
@@ -231,12 +218,6 @@ def stage_within(
     share of the values on either side, or half of it where 0 stands apart, and a level of so many records is listed in
     half of the releases; the greatest if none does. Public values alone decide. ``joint``: it is accounted for jointly
     with what follows.
-
-    Raises
-    ------
-    InvalidInput
-        For lists without (ε, δ), persons without ``max_rows``, and a share of the
-        budget that cannot find bounds among so many records.
     """
     lists = bool(schema.unlisted)
     check_lists(budget, lists=lists)

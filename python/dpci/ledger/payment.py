@@ -56,15 +56,7 @@ class Payment:
         seed: int | None,
         persons: bool = False,
     ) -> "Payment":
-        """Return what is due, or raise what the ledger would raise.
-
-        Raises
-        ------
-        InvalidInput
-            For anything but a ledger, another relation, unit or notion than its own, and a seed.
-        BudgetExceeded
-            If the total does not cover the budget.
-        """
+        """Return what is due, or raise what the ledger would raise."""
         budget = check_budget(budget)
         if ledger is not None:
             if not isinstance(ledger, Ledger):

@@ -17,7 +17,7 @@ from dpci.released.result import SavedRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of, with_units
+from dpci.report.summary import Numbers, Units, View, interval_notes, with_units
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
@@ -169,6 +169,8 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         return write_html(self._page(view, title), path)
 
     def _summary(self, view: View, *, full: bool) -> Document:
+        from dpci.report.page import summary_of  # noqa: PLC0415  # most programs show nothing
+
         return summary_of(self._release, view, full=full)
 
     def _page(self, view: View, title: str | None) -> Document:

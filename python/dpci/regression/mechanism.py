@@ -13,8 +13,7 @@ from dpci.base.habits import MATRICES
 from dpci.base.validation import advised, in_short
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, NeighborsLike, PureDP
-from dpci.data.arrays import Table
-from dpci.data.frames import known
+from dpci.data.arrays import Table, known
 from dpci.data.parts import Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import (

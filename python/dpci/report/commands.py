@@ -13,7 +13,7 @@ from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import FitInference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.summary import Numbers, View, ratio_intervals, ratios_of, summary_of
+from dpci.report.summary import Numbers, View, ratio_intervals, ratios_of
 from dpci.report.summary import numbers_of as answered
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
@@ -69,6 +69,8 @@ class ShownFit(ShownModel):
 
     def document(self, view: View, *, full: bool = False) -> Document:
         """Return the summary as a document."""
+        from dpci.report.page import summary_of  # noqa: PLC0415  # most programs show nothing
+
         return summary_of(record_of(self.result), view, full=full)
 
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of

@@ -1,14 +1,16 @@
-"""Pages of released models: that of a fit, and the sections that those of several kinds have in common."""
+"""Documents of released models: summary and page of a fit, and the sections that pages of several kinds have."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpci.base.tables import format_percent
+from dpci import _core
+from dpci.accounting.costs import describe_seals, step_names
+from dpci.base.tables import change_text, format_percent, positive_class
 from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import exceptions, table_values
-from dpci.report.facts import fact_lines
 from dpci.report.meaning import attacker_section
 from dpci.report.summary import (
     Numbers,
@@ -16,6 +18,7 @@ from dpci.report.summary import (
     answer_facts,
     answer_table,
     bare_table,
+    custom_note,
     drawn_ratios,
     estimates_table,
     interval_note,
@@ -26,6 +29,7 @@ from dpci.report.summary import (
     numbers_of,
     ratio_table,
     ratios_of,
+    refusal_notes,
     ridge_note,
     target_note,
     without_results,
@@ -40,6 +44,8 @@ _SHRUNKEN = (
 )
 
 _NOISE = "The released numbers are mostly noise. They are in the file, and no estimates: do not quote them."
+_TREATED = {"clip": ", clipped", "weight": ", with less weight beyond them"}
+_MORE = "in summary(full=True) or dpci report --full: ratio intervals, bounds, steps, assumptions"
 _NOT_SHARED = "This fit has no estimates to publish."
 _CHANGES = {
     ("replace_one", "record"): "replacing any one record",
@@ -76,6 +82,52 @@ def page_of(
     ]
     title = titled(model_words(record), private=record.private) if title is None else title
     return Document(title=title, parts=parts, banner=BANNER[record.private], version=record.version)
+
+
+def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document:
+    """Return the summary of a fit: its answer, or all that a reader needs to judge it."""
+    numbers = numbers_of(record, view)
+    if not full:
+        table = bare_table(record, view, full=False) if numbers is None else answer_table(numbers)
+        facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
+        reason = interval_note(record)
+        first = [] if reason is None else [Paragraph(reason)]
+        return Document(parts=[*first, table, Facts(facts)], banner=BANNER[record.private])
+    ratios = None if numbers is None else ratio_table(numbers)
+    reason = interval_note(record)
+    parts = [
+        *([] if reason is None else [Paragraph(reason)]),
+        *([] if ratios is None else [ratios]),
+        bare_table(record, view) if numbers is None else estimates_table(numbers),
+        *released_table(record.released_bounds, record.table),
+        Facts(fact_lines(record)),
+        *map(Paragraph, _notes(record, view, numbers)),
+    ]
+    return Document(parts=parts, banner=BANNER[record.private])
+
+
+def _what(record: FitRecord) -> list[tuple[str, str]]:
+    """Return what was fitted, to how many, and what it cost."""
+    unit = "record" if record.persons is None else "person"
+    count = f"{record.n_samples:,} {unit}s"
+    if record.neighbors == "add_remove":
+        count = f"{unit}s whose number is private, taken as {record.n_samples:,}"
+    spent = str(record.spent) if record.whole is None else f"{record.whole.budget} by {record.whole}"
+    return [
+        ("model", f"{model_words(record)}; {count}"),
+        ("budget", f"{spent}; {change_text(record.neighbors, unit)}"),
+    ]
+
+
+def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
+    ridge = ridge_note(record, numbers) if view.target == "regularised" else None
+    notes = [
+        " ".join(filter(None, [target_note(record, view.target), ridge])),
+        *refusal_notes(numbers),
+        *([] if numbers is None else [*noise_shares(numbers), noise_note(numbers)]),
+        *interval_notes(record),
+    ]
+    return [said for said in [*notes, custom_note(record)] if said is not None]
 
 
 def _lead(record: FitRecord) -> str:
@@ -312,6 +364,94 @@ SHARED = (
     "was approved, the page may be shared as it is. Further calculations from it need no budget."
 )
 """The last sentences of the first paragraph of every page of a private result."""
+
+
+def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
+    """Return names and values of the public facts; details of a fact are indented below it."""
+    unit = record.cost_unit.replace("_", " ")
+    steps = [
+        (f"  {name}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
+        for name, step in zip(step_names(record.steps), record.steps, strict=True)
+    ]
+    unit_of_privacy = "record" if record.persons is None else "person"
+    public = "n (released)" if record.n_is_released else "n (public)"
+    n_name = public if record.neighbors == "add_remove" else "n"
+    return [
+        ("mechanism", _mechanism(record)),
+        ("loss", record.loss_facts.words + positive_class(record.shown_classes, inferred=record.classes_inferred)),
+        ("budget spent", str(record.spent)),
+        *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
+        *bounds_lines(record.released_bounds, record),
+        *steps,
+        ("  rounding seal", describe_seals(record.seals)),
+        ("neighbours", change_text(record.neighbors, unit_of_privacy)),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
+        ("rows", _domain(record)),
+        (n_name, f"{record.n_samples:,}"),
+        *([] if record.newton is not None else [("lambda", _ridge(record))]),
+        *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
+        ("moments", "none released" if record.hessian is None else _moments(record)),
+    ]
+
+
+def released_table(found: ReleasedBounds | None, table: Schema | None) -> list[Table]:
+    """Return the bounds and categories of a schema that were released within a budget."""
+    if found is None or table is None:
+        return []
+    names = [(value.name.partition(" ")[2], value.value) for value in table_values(table)]
+    rows = [[name, value] for name, value in names if name in found.columns]
+    return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
+
+
+def bounds_lines(found: ReleasedBounds | None, record: Record) -> list[tuple[str, str]]:
+    """Return what bounds of a schema cost that were released within a budget, and how much they leave out."""
+    if found is None:
+        return []
+    n_columns = len(found.columns)
+    columns = "one column" if n_columns == 1 else f"{n_columns} columns{' together' * (found.share is not None)}"
+    if found.share is None:
+        return [("  categories", f"{found.budget} for {columns}, a random choice for each category")]
+    left_out = f"at most about {found.share:.1%} of the values lie beyond each bound"
+    what = "bounds and categories" if found.listed else "bounds"
+    beyond, units = found.beyond(record.n_samples), "records" if record.persons is None else "persons"
+    counted = [] if beyond is None else [("  beyond bounds", f"{beyond} of the {units} have a number beyond them")]
+    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}"), *counted]
+
+
+def _domain(record: FitRecord) -> str:
+    without = "" if record.intercept_scale is None else ", without the intercept"
+    return f"{record.rows}{without}{_TREATED.get(record.on_violation, '')}"
+
+
+def _moments(record: FitRecord) -> str:
+    if record.newton is not None:
+        return "Hessian and gradient covariance of the whitened rows, joint"
+    how = "joint with level totals" if record.moments == "levels" else record.moments
+    return f"Hessian and gradient covariance, {how}; projection {record.projection}"
+
+
+def _mechanism(record: FitRecord) -> str:
+    if record.newton is not None:
+        return f"{record.newton.made_by}, on whitened rows"
+    variant = "" if record.variant == "standard" else f", variant {record.variant}"
+    project = ", params projected onto the ball" if record.project else ""
+    calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"
+    return f"{record.mechanism} perturbation{variant}{calibration}{project}"
+
+
+def _ridge(record: FitRecord) -> str:
+    chosen = ", recommended by public values" if record.l2_recommended else ""
+    return f"{record.l2_strength:g}{chosen}" + (", raised by cms11" if _was_raised(record) else "")
+
+
+def _was_raised(record: FitRecord) -> bool:
+    """Return whether cms11 raised lambda."""
+    if record.variant != "cms11":
+        return False
+    step = next(step for step in record.steps if step.step == "coefficients")
+    epsilon = _core.zcdp_to_pure(step.cost, record.calibration) if record.notion == "zcdp" else step.cost
+    return _core.cms11_raised(epsilon, step.sensitivity, step.scale)
 
 
 def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:

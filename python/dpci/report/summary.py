@@ -1,4 +1,4 @@
-"""Summary of a fit: its numbers in tables, and the facts and notes that a reader needs to judge them."""
+"""Numbers of a fit in tables, and the facts and notes that a reader needs to judge them: parts of its documents."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpci.base.tables import (
     ERROR_DIGITS,
-    change_text,
     estimates_as_text,
     format_percent,
     number_format,
@@ -42,8 +41,7 @@ from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
-from dpci.report.facts import fact_lines, released_table
-from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
+from dpci.shown.document import Table
 
 _F64 = NDArray[np.float64]
 
@@ -175,7 +173,6 @@ INTERVALS_FIRST = (
     *("std error", "p-value", "ridge", "noise", "scaled"),
 )
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
-_MORE = "in summary(full=True) or dpci report --full: ratio intervals, bounds, steps, assumptions"
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
 _UNKNOWN = "unknown"
 _NO_UNIT = "no unit"
@@ -199,28 +196,6 @@ _TESTS = "A joint test of several parameters may reject too often: wald_test tes
 def numbers_of(record: FitRecord, view: View) -> Numbers | None:
     """Return the numbers of a fit that are shown; None for a fit without intervals."""
     return Numbers(record, view) if refusal_of(record) is None else None
-
-
-def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document:
-    """Return the summary of a fit: its answer, or all that a reader needs to judge it."""
-    numbers = numbers_of(record, view)
-    if not full:
-        table = bare_table(record, view, full=False) if numbers is None else answer_table(numbers)
-        facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
-        reason = interval_note(record)
-        first = [] if reason is None else [Paragraph(reason)]
-        return Document(parts=[*first, table, Facts(facts)], banner=BANNER[record.private])
-    ratios = None if numbers is None else ratio_table(numbers)
-    reason = interval_note(record)
-    parts = [
-        *([] if reason is None else [Paragraph(reason)]),
-        *([] if ratios is None else [ratios]),
-        bare_table(record, view) if numbers is None else estimates_table(numbers),
-        *released_table(record.released_bounds, record.table),
-        Facts(fact_lines(record)),
-        *map(Paragraph, _notes(record, view, numbers)),
-    ]
-    return Document(parts=parts, banner=BANNER[record.private])
 
 
 def answer_table(numbers: Numbers) -> Table:
@@ -344,19 +319,6 @@ def _ridge_column(numbers: Numbers) -> list[str]:
 
 def _finite(values: _F64) -> _F64:
     return values[np.isfinite(values)]
-
-
-def _what(record: FitRecord) -> list[tuple[str, str]]:
-    """Return what was fitted, to how many, and what it cost."""
-    unit = "record" if record.persons is None else "person"
-    count = f"{record.n_samples:,} {unit}s"
-    if record.neighbors == "add_remove":
-        count = f"{unit}s whose number is private, taken as {record.n_samples:,}"
-    spent = str(record.spent) if record.whole is None else f"{record.whole.budget} by {record.whole}"
-    return [
-        ("model", f"{model_words(record)}; {count}"),
-        ("budget", f"{spent}; {change_text(record.neighbors, unit)}"),
-    ]
 
 
 def model_words(record: FitRecord) -> str:
@@ -634,17 +596,6 @@ def _curvature(record: FitRecord) -> str | None:
         return None
     room = room_of(record)
     return None if room is not None and room >= trusted_room(record) else curvature_note(record)
-
-
-def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
-    ridge = ridge_note(record, numbers) if view.target == "regularised" else None
-    found = [
-        " ".join(filter(None, [target_note(record, view.target), ridge])),
-        *refusal_notes(numbers),
-        *([] if numbers is None else [*noise_shares(numbers), noise_note(numbers)]),
-        *interval_notes(record),
-    ]
-    return [said for said in [*found, custom_note(record)] if said is not None]
 
 
 def custom_note(record: FitRecord) -> str | None:

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.base.threads import threads
 from dpci.base.validation import as_name, check_choice, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP, neighbors_of
-from dpci.data.arrays import NamedRows, Table, as_features
-from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
+from dpci.data.arrays import NamedRows, Table, as_features, known
+from dpci.data.frames import decoded, is_frame, is_lazy, named_columns, taken_over
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -230,13 +230,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
     def _given(self, persons: ArrayLike | None, sample_weight: ArrayLike | None) -> Given:
-        """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``.
-
-        Raises
-        ------
-        InvalidInput
-            For one without the other, and parts in the wrong place.
-        """
+        """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``."""
         unit, weights = check_unit(self.persons), check_weights(self.weights)
         for name, values, kind in (("persons", persons, Persons), ("sample_weight", sample_weight, Weights)):
             if isinstance(values, kind):

@@ -9,8 +9,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from dpci.base.validation import broken, check_positive
-from dpci.data.arrays import Table
-from dpci.data.frames import known
+from dpci.data.arrays import Table, known
 from dpci.data.persons import check_no_column_of_persons
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema

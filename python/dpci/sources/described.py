@@ -36,11 +36,6 @@ def table_parts(
     """Return the parts of a file, of chunks or of a Dask frame; None for a table in memory. Nothing is read here.
 
     Of a Dask frame they have these columns, those of ids and weights that are named, and the target unless ``y`` is.
-
-    Raises
-    ------
-    InvalidInput
-        For chunks that were made with another schema, or that come with targets, and for columns that are absent.
     """
     if isinstance(X, str | os.PathLike):
         X = _file(X, schema, beside)

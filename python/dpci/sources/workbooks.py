@@ -14,14 +14,6 @@ def read_sheet(path: Path, sheet: str | None) -> dict[str, list[Any]]:
     """Return the columns of a sheet, whose first row has their names; rows without any value are left out.
 
     Whole numbers are integers, and empty cells "".
-
-    Raises
-    ------
-    InvalidInput
-        For another file than a workbook, for several sheets of which none is named, and for names of columns that are
-        missing or repeated.
-    MissingExtra
-        Without python-calamine.
     """
     with optional("python_calamine", extra="office", what="A workbook", name="python-calamine"):
         from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415  # optional

@@ -133,10 +133,6 @@ pub struct Blocks {
 
 impl Blocks {
     /// Blocks with their bounds, and the block of each coordinate.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a bound that is not finite and positive; [`Error::Unsupported`] for a block that is not there, or has
-    /// no coordinate.
     pub fn new(bounds: Vec<f64>, members: Vec<usize>) -> Result<Self> {
         let bad = bounds.iter().find(|a| !(**a > 0.0 && a.is_finite()));
         if let Some(&value) = bad {

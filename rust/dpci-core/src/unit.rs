@@ -136,9 +136,6 @@ impl fmt::Display for Weighting {
 
 impl Weighting {
     /// Checked public values.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless both are finite and positive, and the total is at least the bound.
     pub fn new(bound: f64, total: f64) -> Result<Self> {
         let refused = |name, rule, value| Err(Error::OutOfRange { name, rule, value });
         for (name, value) in [("weight_bound", bound), ("weight_total", total)] {

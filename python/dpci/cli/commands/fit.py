@@ -251,13 +251,7 @@ def demo_schema() -> PartialSchema:
 
 
 def takes_steps(keywords: ModelKeywords, schema: Schema) -> bool:
-    """Whether a study of a table with this schema repeats fits by Newton steps.
-
-    Raises
-    ------
-    InvalidInput
-        Without a ridge, for fits that need one.
-    """
+    """Whether a study of a table with this schema repeats fits by Newton steps."""
     loss = default_loss(keywords.get("loss"), schema)
     ridge = keywords.get("l2_strength", AUTO)
     steps = takes_newton(keywords.get("mechanism"), ridge, keywords["budget"], loss)
@@ -270,13 +264,7 @@ def takes_steps(keywords: ModelKeywords, schema: Schema) -> bool:
 
 
 def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: int | None) -> bool:
-    """Whether tables are read again in every pass: with private errors nothing is read before the budget is spent.
-
-    Raises
-    ------
-    InvalidInput
-        For a stream, which can be read only once.
-    """
+    """Whether tables are read again in every pass: with private errors nothing is read before the budget is spent."""
     is_private = paying is not None and paying.errors == "private"
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):

@@ -15,9 +15,17 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, r_squared
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
-from dpci.report.facts import bounds_lines, released_table
 from dpci.report.meaning import attacker_section
-from dpci.report.page import SHARED, assumptions_section, budget_section, forest_of, provenance, titled
+from dpci.report.page import (
+    SHARED,
+    assumptions_section,
+    bounds_lines,
+    budget_section,
+    forest_of,
+    provenance,
+    released_table,
+    titled,
+)
 from dpci.report.summary import INTERVALS_FIRST, with_units
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema

@@ -99,9 +99,6 @@ impl Design<'_> {
     }
 
     /// A sample of the records with replacement, by how often it holds each row, or all rows of a person; owned.
-    ///
-    /// # Errors
-    /// [`crate::Error::Length`] for counts of another number of rows.
     pub(crate) fn sampled(&self, counts: &[u32]) -> Result<Design<'static>> {
         check_length("counts", self.n_rows(), counts.len())?;
         let persons = self.persons.as_ref().map(|all| {

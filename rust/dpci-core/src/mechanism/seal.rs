@@ -49,9 +49,6 @@ impl Values for Sealed {
 
 impl Sealed {
     /// Parameters computed from released values alone: post-processing.
-    ///
-    /// # Errors
-    /// [`Error::NonFiniteRelease`] for NaN or infinity.
     pub(super) fn solved(&self, params: Vec<f64>) -> Result<Self> {
         check_length("params", self.0.len(), params.len())?;
         check_finite("params", &params)?;

@@ -60,9 +60,6 @@ impl Terms {
     }
 
     /// Bounds on the means over the records, whose rows have this norm at most.
-    ///
-    /// # Errors
-    /// As [`DataBounds::new`].
     pub(in crate::spec) fn bounds(&self, row_norm: f64, n_params: usize) -> Result<DataBounds> {
         let bounds = DataBounds::new(self.n_samples as f64, row_norm, self.neighbors, n_params)?;
         Ok(bounds.of(self.unit).weighted(self.weighting))

@@ -82,9 +82,6 @@ impl Spec {
     }
 
     /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(in crate::spec) fn with_seal(
         mut choices: Choices,
         asked_budget: Budget,

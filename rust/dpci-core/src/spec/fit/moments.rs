@@ -185,9 +185,6 @@ impl Spec {
 
     /// Refuses public values for which the moments' noise, or its seals, have no scale in double precision, whatever parameters will be
     /// released: once they are, the budget is spent. All scales grow with the greatest margin.
-    ///
-    /// # Errors
-    /// Same as for [`Self::moment_noise`].
     pub(super) fn check_moment_noise(&self) -> Result<()> {
         for radius in [0.0, self.greatest_margin()] {
             self.moment_noise(radius)?;

@@ -79,9 +79,6 @@ pub(in crate::spec) fn check_size(name: &'static str, value: f64) -> Result<()> 
 
 impl Spec {
     /// Refuses choices of which each is in proportion but not what follows from them.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`], and as [`Spec::moment_noise`].
     pub(super) fn check_scales(&self) -> Result<()> {
         let [least_gain, greatest_gain] = self.noise_gain();
         let [least_noise, greatest_noise] = self.law.std_dev_range();
