@@ -51,12 +51,11 @@ def credit_default() -> None:
     except dpci.DpciError as error:
         print(f"\ncredit default is left out: {error}")
         return
-    public = {"l2_strength": 0.01, "n_public": 30_000}
+    strength, n_public = 0.01, 30_000
 
     def report(**keywords):
-        return dpci.per_instance.report(
-            data.X, data.y, **{"budget": BUDGET, **public, **keywords}, classes=(-1, 1), seed=0
-        )
+        public = {"budget": BUDGET, "l2_strength": strength, "n_public": n_public, "classes": (-1, 1), **keywords}
+        return dpci.per_instance.report(data.X, data.y, seed=0, **public)
 
     def std_dev(epsilon):
         budget = dpci.ApproxDP(epsilon, BUDGET.delta)
@@ -64,10 +63,11 @@ def credit_default() -> None:
         facts = {
             "n_samples": n_samples,
             "n_features": n_features,
-            "neighbors": "add_remove",
+            "neighbors": dpci.AddRemove(n_public),
+            "l2_strength": strength,
             "mechanism": dpci.ObjectivePerturbation(moments="none"),
         }
-        return dpci.plan(budget=budget, **facts, **public).steps[0].scale
+        return dpci.plan(budget=budget, **facts).steps[0].scale
 
     # A model alone with the noise that the data-dependent report leaves it: what the two other releases buy.
     noise = report().result.privacy["steps"][0]["scale"]
