@@ -51,12 +51,11 @@ def credit_default() -> None:
     except dpci.DpciError as error:
         print(f"\ncredit default is left out: {error}")
         return
-    public = {"l2_strength": 0.01, "n_public": 30_000}
+    strength, n_public = 0.01, 30_000
 
-    def report(**keywords):
-        return dpci.per_instance.report(
-            data.X, data.y, **{"budget": BUDGET, **public, **keywords}, classes=(-1, 1), seed=0
-        )
+    def released(**keywords):
+        public = {"budget": BUDGET, "l2_strength": strength, "n_public": n_public, "classes": (-1, 1), **keywords}
+        return dpci.per_instance.report(data.X, data.y, seed=0, **public)
 
     def std_dev(epsilon):
         budget = dpci.ApproxDP(epsilon, BUDGET.delta)
@@ -64,20 +63,21 @@ def credit_default() -> None:
         facts = {
             "n_samples": n_samples,
             "n_features": n_features,
-            "neighbors": "add_remove",
+            "neighbors": dpci.AddRemove(n_public),
+            "l2_strength": strength,
             "mechanism": dpci.ObjectivePerturbation(moments="none"),
         }
-        return dpci.plan(budget=budget, **facts, **public).steps[0].scale
+        return dpci.plan(budget=budget, **facts).steps[0].scale
 
     # A model alone with the noise that the data-dependent report leaves it: what the two other releases buy.
-    noise = report().result.privacy["steps"][0]["scale"]
+    noise = released().result.privacy["steps"][0]["scale"]
     epsilon = optimize.brentq(lambda epsilon: std_dev(epsilon) - noise, 0.1, BUDGET.epsilon, xtol=1e-9)
     alone = {"kind": "data_independent", "budget": dpci.ApproxDP(epsilon, BUDGET.delta)}
     settings = {**SETTINGS, f"data independent, epsilon {epsilon:.3f}": alone}
     for simultaneous in (False, True):
         rows = []
         for name, keywords in settings.items():
-            made = report(**keywords, simultaneous=simultaneous)
+            made = released(**keywords, simultaneous=simultaneous)
             losses = made(data.X, data.y)
             truth = dpci.per_instance.ex_post_losses_not_private(
                 made, data.X, data.y, data.X, data.y, member=True

@@ -6,6 +6,7 @@ in one run. Run on an idle machine.
 
 import os
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +15,18 @@ from _timing import minimum, pin, print_machine, table
 
 N, D, L2_STRENGTH, N_BUDGETS = 45_000, 103, 0.004, 200
 APPROX = dpci.ApproxDP(1.0, 1e-6)
-CASES = {
-    "Gaussian": {"at": APPROX},
-    "Gaussian, Huber h=0.1": {"at": APPROX, "loss": dpci.losses.HuberHinge(h=0.1)},
-    "Kifer et al.": {
-        "at": APPROX,
-        "mechanism": dpci.ObjectivePerturbation(moments="none", calibration="paper"),
-        "neighbors": "add_remove",
-    },
-    "spherical Laplace": {"at": dpci.PureDP(1.0)},
-    "output, Gaussian": {"at": APPROX, "mechanism": "output"},
+CASES: dict[str, tuple[dpci.Budget, dict[str, Any]]] = {
+    "Gaussian": (APPROX, {}),
+    "Gaussian, Huber h=0.1": (APPROX, {"loss": dpci.losses.HuberHinge(h=0.1)}),
+    "Kifer et al.": (
+        APPROX,
+        {
+            "mechanism": dpci.ObjectivePerturbation(moments="none", calibration="paper"),
+            "neighbors": dpci.AddRemove(N),
+        },
+    ),
+    "spherical Laplace": (dpci.PureDP(1.0), {}),
+    "output, Gaussian": (APPROX, {"mechanism": "output"}),
 }
 
 
@@ -44,18 +47,14 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X), y
 
 
-def timed(X: np.ndarray, y: np.ndarray, keywords: dict, n_threads: int) -> list[str]:
+def timed(X: np.ndarray, y: np.ndarray, at: dpci.Budget, keywords: dict[str, Any]) -> list[str]:
     """Seconds of a fit, of the measuring point, of the curve, their ratio, and what interpolation costs."""
     values = np.geomspace(0.1, 10.0, N_BUDGETS)
-    common = {"l2_strength": L2_STRENGTH, "n_threads": n_threads}
-    fitted = {**keywords, "budget": keywords["at"]}
-    del fitted["at"]
-    if "neighbors" in fitted:
-        fitted["neighbors"] = dpci.AddRemove(N)
-    fit = minimum(lambda: dpci.fit(X, y, **common, **fitted))
-    measured = minimum(lambda: dpci.utility.curve(X, y, **common, **keywords))
-    whole = minimum(lambda: dpci.utility.curve(X, y, **common, **keywords).predict_utility(values))
-    found = dpci.utility.curve(X, y, **common, **keywords)
+    common = {"l2_strength": L2_STRENGTH, **keywords}
+    fit = minimum(lambda: dpci.fit(X, y, budget=at, **common))
+    measured = minimum(lambda: dpci.utility.curve(X, y, at=at, **common))
+    whole = minimum(lambda: dpci.utility.curve(X, y, at=at, **common).predict_utility(values))
+    found = dpci.utility.curve(X, y, at=at, **common)
     utilities = found.predict_utility(values)
     error = np.abs(utilities[::20] - found.predict_utility(values[::20])).max() / np.ptp(utilities)
     return [f"{fit:.3f}", f"{measured:.3f}", f"{whole:.3f}", f"{whole / fit:.2f}", f"{error:.0e}"]
@@ -69,7 +68,7 @@ def main() -> None:
         pin(cores)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dpci.DpciWarning)
-            results += [[name, str(cores), *timed(X, y, keywords, cores)] for name, keywords in CASES.items()]
+            results += [[name, str(cores), *dpci.threads(cores)(timed)(X, y, *case)] for name, case in CASES.items()]
     print(f"\n{N:,} x {D} + intercept, {N_BUDGETS} budgets from 0.1 to 10, seconds")
     table(["mechanism", "cores", "fit", "measuring", "curve", "curve / fit", "interpolation error / range"], results)
 

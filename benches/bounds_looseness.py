@@ -86,7 +86,7 @@ def warfarin(n_runs: int) -> Iterator[Row]:
     n, d = source.X.shape
     floor = least(SQUARED, source.X, source.y, 1.0, 0.0)
     for epsilon, project in DOSES:
-        mechanism = dpci.OutputPerturbation(project=project)
+        mechanism = dpci.OutputPerturbation(radius=1.0, project=project)
         ways = {"budget": dpci.PureDP(epsilon), "l2_strength": math.sqrt(d / (n * epsilon))}
         ways |= {"loss": SQUARED, "mechanism": mechanism, "rows": dpci.rows.Within(intercept=False)}
         fits = (dpci.fit(source.X, source.y, seed=seed, **ways) for seed in range(n_runs))

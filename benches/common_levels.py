@@ -40,9 +40,11 @@ BUDGETS: dict[str, dpci.Budget] = {
 OTHERS: dict[str, dict[str, Any]] = {
     "smooth hinge": {"loss": "smooth_hinge"},
     "Huber hinge": {"loss": "huber_hinge"},
+    "probit": {"loss": "probit", "radius": 5.0},
     "logistic, persons of two rows": {"persons": 2},
+    "logistic, weights from .25 to 1.75": {"weights": 1.75},
 }
-"""Other losses, and rows of each person."""
+"""Other losses, the radius of their parameters, rows of each person, and the greatest weight, where the mean is 1."""
 LENGTH = 1.05
 """Greatest mean length with level totals over that without."""
 
@@ -106,7 +108,7 @@ def held_out(run: Run) -> Iterator[str]:
 
 
 def losses(run: Run) -> Iterator[str]:
-    """The same for other losses, and for persons with two rows each."""
+    """The same for other losses, for persons with two rows each, and for weighted records."""
     pure = {title: BUDGETS[title] for title in ("ε = 0.5", "ε = 3")}
     for title, keywords in OTHERS.items():
         yield f"## Level totals: {title}\n"
@@ -140,6 +142,10 @@ def compared(
         radius = others.pop("radius", None)
         if "persons" in others:
             others["persons"] = np.arange(size) // others["persons"]
+        if "weights" in others:
+            bound = others["weights"]
+            drawn = np.random.default_rng(sample + 1).uniform(2.0 - bound, bound, size)
+            others["weights"] = dpci.Weights(drawn, bound=bound)
         for title, budget in budgets.items():
             found = [
                 dpci.simulate.coverage(

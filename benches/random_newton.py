@@ -235,16 +235,18 @@ def fit(made: Cell, run: int, known: dict[str, Numbers]) -> dict[str, Any] | Non
             return None
         if result.interval_refusal is not None:
             return None
-        found = result.conf_int(level=LEVEL)
+        # Targets are coefficients of the rows as the fit saw them.
+        scaled = result.scaled if made.has_gaps else result
+        found = scaled.conf_int(level=LEVEL)
     whole = made.X
     if made.has_gaps:
         whole = np.asarray(result.schema.transform(table(made.X, made.y)).X)
     rows = np.column_stack([whole, np.ones(len(whole))])
     if made.has_gaps or "ordinary" not in known:
-        known["ordinary"] = minimiser(made, rows, made.mass, None, result.params)
+        known["ordinary"] = minimiser(made, rows, made.mass, None, scaled.params)
     ordinary = known["ordinary"]
     mass, most = held(made.loss, rows, made.mass, record_of(result).newton)
-    target = minimiser(made, rows, mass, most, result.params)
+    target = minimiser(made, rows, mass, most, scaled.params)
     said, named = heard(caught, result.names)
     middle, half = 0.5 * (found.lower + found.upper), 0.5 * (found.upper - found.lower)
     return {

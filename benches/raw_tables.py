@@ -103,7 +103,7 @@ def quality(raw: Raw, fit: Any) -> float:
         y, residuals = raw.table[DOSE], raw.table[DOSE] - np.asarray(fit.predict(raw.table))
         return float(1.0 - np.mean(residuals**2) / np.var(y))
     rows, positive = schema.transform(raw.table).X, raw.table["class"]
-    ranks = stats.rankdata(np.asarray(rows @ np.asarray(fit.params)[: rows.shape[1]]).ravel())
+    ranks = stats.rankdata(np.asarray(rows @ np.asarray(fit.scaled.params)[: rows.shape[1]]).ravel())
     n = positive.sum()
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(positive) - n)))
 

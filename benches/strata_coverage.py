@@ -63,7 +63,7 @@ def main() -> None:
                     budget=budget, mechanism=mechanism, l2_strength=STRENGTH, seed=seed,
                 )  # fmt: skip
                 for name, fit in fits.items():
-                    found = fit.conf_int(level=LEVEL)
+                    found = fit.scaled.conf_int(level=LEVEL)
                     covered[name].append((found.lower <= truth[name]) & (truth[name] <= found.upper))
                     lengths[name].append(found.length)
             cells = [f"{np.mean(covered[name]):.3f} | {np.mean(lengths[name]):.3f}" for name in STRATA]

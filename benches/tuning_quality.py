@@ -13,9 +13,9 @@ import dpci
 from _timing import commit, machine
 
 EPSILONS = (0.1, 1.0, 10.0)
-WIDE = dpci.ObjectivePerturbation(moments="none", radius=4.0)
+WIDE = dpci.OutputPerturbation(moments="none", radius=4.0)
 GRID = [
-    {"l2_strength": 0.001 * 4**i, "mechanism": dpci.ObjectivePerturbation(moments="none", radius=radius)}
+    {"l2_strength": 0.001 * 4**i, "mechanism": dpci.OutputPerturbation(moments="none", radius=radius)}
     for radius in (0.5, 1.0, 2.0, 4.0)
     for i in range(6)
 ]
@@ -25,7 +25,7 @@ METHODS = {
     "repeat, η = 0, refit": {"method": "repeat", "shape": 0.0},
     "chunks, refit": {"method": "chunks"},
     "chunks, winner": {"method": "chunks", "selection_share": 1.0},
-    "public rule": {"method": "public_rule"},
+    "public rule": {"method": "public_rule", "mechanism": dpci.OutputPerturbation(moments="none")},
 }
 
 
@@ -36,13 +36,13 @@ def regression() -> tuple[np.ndarray, np.ndarray, dict]:
     X /= np.linalg.norm(X, axis=1, keepdims=True) * generator.uniform(1.0, 2.0, (20_000, 1)) * (1 + 1e-12)
     y = X @ (generator.standard_normal(10) * 0.8)
     y += generator.standard_normal(len(y)) * y.std() / 3
-    return X, np.clip(y, -1.0, 1.0), {"loss": "squared", "mechanism": "output"}
+    return X, np.clip(y, -1.0, 1.0), {"loss": "squared"}
 
 
 def adult() -> tuple[np.ndarray, np.ndarray, dict]:
     """The census records, all columns of the schema, clipped to the unit ball."""
     data = dpci.datasets.load_adult()
-    return data.X, data.y, {"loss": "logistic", "rows": "clip", "mechanism": "output"}
+    return data.X, data.y, {"loss": "logistic", "rows": "clip"}
 
 
 def in_ball(params, radius) -> np.ndarray:

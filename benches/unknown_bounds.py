@@ -91,11 +91,11 @@ def coefficients(schema: Schema, table: Table, chances: NDArray[np.float64]) -> 
 
 def halves(fit: Any, population: tuple[Any, Any]) -> dict[str, tuple[float, bool]]:
     """Return half the length of each interval in standard deviations, and whether it holds the population's."""
-    (truth, spread), interval = population, fit.conf_int()
+    (truth, spread), interval = population, fit.scaled.conf_int()
     lower, upper = np.asarray(interval.lower), np.asarray(interval.upper)
     return {
         name: (0.5 * (upper[j] - lower[j]) * spread[j], bool(lower[j] <= truth[j] <= upper[j]))
-        for j, name in enumerate(fit.names)
+        for j, name in enumerate(interval.names)
         if np.isfinite(lower[j])
     }
 

@@ -25,16 +25,19 @@ def contestant(data: dict[str, Any], kind: str, n_threads: int) -> tuple[Any, in
         X = sparse_rows(X)
         n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     poisson = str(data["loss"]) == "poisson"
+    radius = 4.0 if poisson else None
     loss: Any = dpci.losses.Poisson(count_bound=10.0) if poisson else "logistic"
-    problem: dict[str, Any] = {"l2_strength": L2_STRENGTH, "loss": loss, "radius": 4.0 if poisson else None}
+    problem: dict[str, Any] = {"l2_strength": L2_STRENGTH, "loss": loss}
 
     def minimiser() -> Any:
-        return dpci.lowlevel.minimize_erm(X, data["y"], tolerance=TARGET, n_threads=n_threads, **problem).params
+        asked = {"radius": radius, "tolerance": TARGET, "n_threads": n_threads}
+        return dpci.lowlevel.minimize_erm(X, data["y"], **asked, **problem).params
 
     def private() -> Any:
         norm = float(np.sqrt(data["codes"].shape[1] + data["numbers"].shape[1]))
         classes = {} if poisson else {"classes": (-1, 1)}
-        options = {"moments": "none", "rows": dpci.rows.Within(norm, intercept=False), **classes}
+        mechanism = dpci.ObjectivePerturbation(moments="none", radius=radius)
+        options = {"mechanism": mechanism, "rows": dpci.rows.Within(norm, intercept=False), **classes}
         with dpci.threads(n_threads):
             return dpci.fit(X, data["y"], budget=dpci.PureDP(1.0), **problem, **options).params
 

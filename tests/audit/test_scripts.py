@@ -1,6 +1,7 @@
 """Audits by the scripts of benches: no more than the claim, and more than it with half the noise or other units."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -33,10 +34,17 @@ def test_residual_moments_of_persons_keep_their_claim_and_rows_as_people_do_not(
     assert 0.4 < found <= moment_audit.CLAIMS["gdp"] < min(half, *rows_as_people)
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("rows", ["number", "levels"])
-def test_level_totals_keep_their_claim_and_half_their_noise_does_not(rows, neighbors):
-    found, half = level_audit.Case(rows, neighbors).audited(5000, first_seed=10**6)
+@pytest.mark.parametrize(
+    "case",
+    [
+        *itertools.product(["number", "levels"], ["replace_one", "add_remove"]),
+        ("levels", "replace_one", "row", "smooth hinge"),
+        ("levels", "add_remove", "person"),
+        ("number", "add_remove", "weighted row"),
+    ],
+)
+def test_level_totals_keep_their_claim_and_half_their_noise_does_not(case):
+    found, half = level_audit.Case(*case).audited(5000, first_seed=10**6)
     assert 0.9 < found <= level_audit.EPSILON < half
 
 
