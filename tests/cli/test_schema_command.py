@@ -85,7 +85,7 @@ def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
     assert "epsilon=6.4 (pure DP) for one column, by the exponential mechanism" in " ".join(shown.split())
     found = dpci.PrivateFit.from_json((here / "again.json").read_text())
     (lower, upper), *_ = [(c.lower, c.upper) for c in found.schema.columns if c.name == "age"]
-    assert f"{float(f'{lower:.3g}'):g} to {float(f'{upper:.3g}'):g}" in shown.partition("Released bounds")[2]
+    assert f"{float(f'{lower:.4g}'):g} to {float(f'{upper:.4g}'):g}" in shown.partition("Released bounds")[2]
     assert "odds ratio" in shown
 
 
