@@ -127,8 +127,9 @@ def main() -> None:
     print(
         "Fits of 50 records at pure ε = 2, of which .98 is for the moments. One record has another number or level\n"
         "in one data set than in the other, or is there in one only. The table has lower bounds on the privacy loss\n"
-        "between the two, from the released cells alone. A person has two equal rows, which both change. A weighted row has\n"
-        f"weight {BOUND:g}, the bound, among rows of weight 1.\n"
+        "between the two, from the released cells alone. A person has two equal rows, which both change: with the\n"
+        "same noise the totals are those of a row. A weighted row has weight "
+        f"{BOUND:g}, the bound, among rows of weight 1.\n"
     )
     print("| rows | neighbours | record | loss | claim | released: at least | half the noise of the cells: at least |")
     print("|---|---|---|---|---|---|---|")
