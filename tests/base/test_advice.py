@@ -54,7 +54,7 @@ def test_robust_errors_are_asked_for_where_they_are():
         (lambda: Schema.from_formula("log(age) ~ age", Schema(columns=(AGE,), target=ILL)), "a column of logarithms"),
         (lambda: dpci.schema.UnboundedTarget("wage", transform="log"), "a column of logarithms"),
         (lambda: UnboundedColumn("wage", transform="log"), "a column of logarithms"),
-        (lambda: NumericColumn("age", 0, 100), "needs lower= and upper="),
+        (lambda: NumericColumn("age", 0, 100), "write lower= and upper="),
         (lambda: dpci.schema.NumericTarget("wage"), "take UnboundedTarget"),
         (lambda: dpci.fit(np.zeros((9, 1)), [0, 1, 0] * 3, budget=BUDGET, loss="logit"), "use 'logistic'"),
         (lambda: dpci.Logit, r"use dpci\.fit\("),
