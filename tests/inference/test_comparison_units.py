@@ -5,6 +5,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
+from dpci.schema import NumericColumn, NumericTarget, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
@@ -62,3 +63,35 @@ def test_weights_that_were_lowered_to_two_bounds_are_refused(make):
         dpci.compare(low, high)
     same = make(2, weights=dpci.Weights(weights[1], bound=3.0), **clipped)
     assert np.isfinite(dpci.compare(high, same).std_errors).all()
+
+
+def test_coefficients_in_other_units_are_not_compared():
+    rng = np.random.default_rng(3)
+    age = rng.uniform(18, 80, 2000)
+    table = {"age": age, "dose": np.clip(1.0 + 0.5 * age + rng.normal(0, 5, 2000), 0, 100)}
+
+    def of(upper=100.0, unit="", per=1.0, seed=1):
+        column = NumericColumn("age", lower=18, upper=100, unit=unit, per=per)
+        schema = Schema(columns=(column,), target=NumericTarget("dose", lower=0, upper=upper))
+        return dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e6), seed=seed)
+
+    assert (dpci.compare(of(), of(seed=2), shared_data=True).pvalues > 1e-6).all()
+    for other in (of(upper=200.0, seed=2), of(unit="month", seed=2), of(per=10.0, seed=2)):
+        with pytest.raises(
+            InvalidInput, match="in the same units, got schemas that differ in unit=, per= or the bounds"
+        ):
+            dpci.compare(of(), other, shared_data=True)
+
+
+def test_the_variance_of_the_errors_is_in_the_unit_of_the_target():
+    rng = np.random.default_rng(4)
+    age = rng.uniform(18, 80, 20_000)
+    table = {"age": age, "dose": np.clip(10.0 + 0.5 * age + rng.normal(0, 5, 20_000), 0, 100)}
+    schema = Schema(
+        columns=(NumericColumn("age", lower=18, upper=100),), target=NumericTarget("dose", lower=0, upper=100)
+    )
+    found = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e9), seed=1)
+    design = np.column_stack([table["age"], np.ones(20_000)])
+    _, (squares,), *_ = np.linalg.lstsq(design, table["dose"])
+    assert found.residual_variance == pytest.approx(squares / (20_000 - 2), rel=1e-3)
+    assert f"{np.sqrt(found.residual_variance):.4g}" in found.summary()

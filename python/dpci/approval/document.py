@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_words
@@ -131,9 +132,9 @@ def _compared(
         yield "name of the file", Code(names.model)
     if ledger is not None:
         path = ledger.path if isinstance(ledger, Ledger) else str(ledger)
-        yield "compared with the ledger", Code(path) if path else "in memory"
+        yield "compared with the ledger", Code(Path(path).name) if path else "in memory"
     if schema is not None:
-        open_parts = "given; it leaves to the release what nobody knew, and so has no hash"
+        open_parts = "given; it has no hash, because the release found the bounds that it leaves open"
         digest: Words = ("hash ", Code(schema.digest)) if isinstance(schema, Schema) else open_parts
         yield "compared with the agreed schema", ((Code(names.schema), ": ", digest) if names.schema else digest)
 

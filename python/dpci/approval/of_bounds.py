@@ -61,7 +61,7 @@ def contents_of(bounds: ReleasedBounds, n_samples: int) -> Iterator[tuple[str, W
     for what, columns in _parts(bounds).items():
         yield f"{what} released", names(columns)
     if bounds.share is not None:
-        about = f"about {bounds.share:.1%} of each column on either side, {bounds.share * n_samples:,.0f} values"
+        about = f"at most about {bounds.share:.1%} of a column on either side, {bounds.share * n_samples:,.0f} values"
         yield "left beyond released bounds", f"{about}; the noise can move it"
     if (beyond := bounds.beyond(n_samples)) is not None:
         yield "with a number beyond released bounds", f"{beyond}, a 95% interval in brackets"

@@ -333,11 +333,16 @@ def _(result: FitInference) -> ComparedFacts:
 
 
 def _common_units(one: ComparedFacts, two: ComparedFacts) -> UnitMap | None:
-    """Return the map to the units of the table of two results, if both had a schema that gives the same one."""
+    """Return the map to the units of the table of two results; None unless both had a schema."""
     if one.units is None or two.units is None:
         return None
     same = np.array_equal(one.units.matrix, two.units.matrix) and np.array_equal(one.units.shift, two.units.shift)
-    return one.units if same else None
+    if not same or one.units.units != two.units.units:
+        raise InvalidInput(
+            "results to be compared must have coefficients in the same units, got schemas that differ in unit=, per= "
+            "or the bounds of the target: fit both with the same schema"
+        )
+    return one.units
 
 
 def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped: bool) -> dict[str, object]:

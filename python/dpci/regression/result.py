@@ -28,6 +28,7 @@ from dpci.regression.shown.show import (
     drawn_label,
     in_target_units,
     page_of_regression,
+    scaled_by,
     shown_estimates,
     summary_of_regression,
     summary_of_release,
@@ -210,15 +211,17 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
 
     @property
     def residual_variance(self) -> float:
-        """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix."""
-        return solution_of(self).residual_variance
+        """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix.
+
+        With a schema it is in the square of the target's unit.
+        """
+        return solution_of(self).residual_variance / scaled_by(self._release, self._model) ** 2
 
     @property
     def rsquared(self) -> float:
         """R squared, adjusted: the estimated share of the target's variance that the regression explains, 0 to 1.
 
-        One minus :attr:`residual_variance` over the variance of the target, both from the released matrix. It has no
-        interval.
+        One minus the variance of the errors over that of the target, both from the released matrix. It has no interval.
 
         Raises
         ------

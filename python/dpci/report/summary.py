@@ -178,6 +178,7 @@ _UNKNOWN = "unknown"
 _NO_UNIT = "no unit"
 _NORMAL = 1.959964
 _NO_LONGER = 1.05
+_MUCH_LONGER = 1.5
 NOT_GIVEN = "not estimable"
 _COUNTED = "Intervals of single parameters account for it."
 _PRIVATE_NUMBER = (
@@ -360,12 +361,14 @@ def noise_size(numbers: Numbers) -> list[str]:
     longer = longer_by(numbers)
     if longer is None:
         return [share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)]
-    times = "" if longer < _NO_LONGER else f"{longer:.2g} times "
-    return [f"The intervals are about {times}as long as without privacy noise, on average over the parameters."]
+    typical, most = longer
+    times = "" if typical < _NO_LONGER else f"{typical:.2g} times "
+    longest = "" if most < _MUCH_LONGER * typical else f", and the longest is {most:.2g} times as long"
+    return [f"A typical interval is about {times}as long as without privacy noise{longest}."]
 
 
-def longer_by(numbers: Numbers) -> float | None:
-    """Return how many times as long as without noise intervals are, the geometric mean over the rows of the table.
+def longer_by(numbers: Numbers) -> tuple[float, float] | None:
+    """Return how many times as long as without noise intervals are: geometric mean and greatest of the table's rows.
 
     The variance without noise is that of maximum likelihood: the inverse of the released Hessian, over the number of
     records. None where this is not known: for other losses, mechanisms, and records that weigh less than 1.
@@ -384,8 +387,8 @@ def longer_by(numbers: Numbers) -> float | None:
         hessian = last_step(record, record.newton).raised_hessian
         variances = (moved @ np.linalg.pinv(hessian) * moved).sum(axis=1) / record.divisor
         lengths = estimates.law.half_widths(rows, 0.95) / (_NORMAL * np.sqrt(variances))
-        longer = float(np.exp(np.log(lengths).mean()))
-    return longer if math.isfinite(longer) else None
+        longer = float(np.exp(np.log(lengths).mean())), float(lengths.max())
+    return longer if math.isfinite(sum(longer)) else None
 
 
 def noise_shares(numbers: Numbers) -> list[str]:

@@ -135,6 +135,12 @@ def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64
     return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
 
 
+def scaled_by(record: MomentRecord, model: Model) -> float:
+    """Return the factor by which the schema scales its target; 1 for another target."""
+    target = None if record.table is None or model.target != record.target else record.table.target
+    return target.scaling[1] if isinstance(target, NumericTarget) else 1.0
+
+
 def note_of(record: MomentRecord, model: Model) -> str:
     """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
     assumed = _ASSUMED if model.covariance == "classical" else ""
@@ -172,9 +178,7 @@ def coefficient_table(record: MomentRecord, model: Model, solution: Solution, le
 
 def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[tuple[str, str]]:
     """Return the facts that a reader needs to judge the coefficients."""
-    spread, unit = math.sqrt(solution.residual_variance), 1.0
-    if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
-        unit = record.table.target.scaling[1]
+    spread, unit = math.sqrt(solution.residual_variance), scaled_by(record, model)
     explained = r_squared(record, model, solution) if model.fit_intercept else None
     # A robust covariance of persons lets their rows be alike.
     kind = "cluster-robust" if record.persons is not None else model.covariance
