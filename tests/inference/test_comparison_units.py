@@ -91,7 +91,6 @@ def test_the_variance_of_the_errors_is_in_the_unit_of_the_target():
         columns=(NumericColumn("age", lower=18, upper=100),), target=NumericTarget("dose", lower=0, upper=100)
     )
     found = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e9), seed=1)
-    design = np.column_stack([table["age"], np.ones(20_000)])
-    _, (squares,), *_ = np.linalg.lstsq(design, table["dose"])
+    _, (squares,), *_ = np.linalg.lstsq(np.column_stack([age, np.ones(20_000)]), table["dose"])
     assert found.residual_variance == pytest.approx(squares / (20_000 - 2), rel=1e-3)
     assert f"{np.sqrt(found.residual_variance):.4g}" in found.summary()

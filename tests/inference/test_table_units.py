@@ -434,3 +434,27 @@ def test_models_that_have_none():
     strong = dpci.fit(TABLE, schema=SCHEMA, **{**SETTING, "l2_strength": 1.0})
     refused = strong.marginal_effects(AT, target="unregularised")
     assert all("ridge is too strong" in reason for reason in refused.refusals)
+
+
+def test_marginal_effects_at_a_date():
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 1000, 4000)
+    table = {"day": np.datetime64("2019-01-01") + days, "y": rng.random(4000) < expit(-1.0 + 0.002 * days)}
+    column = NumericColumn("day", lower=0, upper=1000, since="2019-01-01", per=30, unit="day")
+    schema = Schema(columns=(column,), target=dpci.schema.ClassTarget("y", negative=(False,), positive=(True,)))
+    fit = dpci.fit(table, schema=schema, budget=dpci.ZCDP(1e6), seed=1)
+    day = np.datetime64("2020-05-01")
+    change = np.diff(fit.predict_proba({"day": day + np.array([-5, 5])})[:, 1])[0] * 3.0
+    for at in ("2020-05-01", day, day.astype(object)):
+        assert fit.marginal_effects({"day": at}).estimate[0] == pytest.approx(change, rel=1e-4)
+    with pytest.raises(InvalidInput, match="a date from 0 to 1000 days after 2019-01-01 for 'day', got 100"):
+        fit.marginal_effects({"day": 100})
+
+
+def test_a_regression_of_another_target_says_whose_units_it_has():
+    rng = np.random.default_rng(0)
+    table = {"age": rng.uniform(18, 80, 2000), "dose": rng.uniform(0, 100, 2000)}
+    age, dose = NumericColumn("age", lower=18, upper=100), NumericTarget("dose", lower=0, upper=100)
+    fit = dpci.fit(table, schema=Schema(columns=(age,), target=dose), loss="squared", budget=dpci.ZCDP(1e6), seed=1)
+    other = dpci.regression.MomentMatrix.of(fit).fit("age", features=["dose"])
+    assert ["those of the encoded columns" in each.summary() for each in (fit, other)] == [False, True]

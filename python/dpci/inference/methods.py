@@ -100,7 +100,7 @@ class Inference(FitFacts, Estimated):
 
     @property
     def scaled(self) -> ScaledColumns:
-        """Parameters of the columns as the fit saw them: encoded by the schema, with bounds at -1 and 1."""
+        """Parameters of the columns as the fit saw them: encoded and divided by the schema."""
         return self._scaled()
 
     def _scaled(self, target: Target = "regularised") -> ScaledColumns:

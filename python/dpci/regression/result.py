@@ -157,7 +157,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
 
     @property
     def scaled(self) -> ScaledColumns:
-        """Coefficients of the columns as the matrix has them: encoded by the schema, with bounds at -1 and 1.
+        """Coefficients of the columns as the matrix has them: encoded and divided by the schema.
 
         A regression of another column than the target of the schema has no units of the table: ``params``, intervals
         and tests are refused, and those of ``scaled`` are given.

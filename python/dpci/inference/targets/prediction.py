@@ -1,6 +1,7 @@
 """Intervals of what a released model predicts for many rows at once."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpci.inference.intervals import ConfidenceIntervals, ErrorLaw, Estimates
 from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
+from dpci.schema.cells import days_since
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 
@@ -94,7 +96,11 @@ def marginal_effects(
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
     if name not in LOG_ODDS and name != "squared":
         raise InvalidInput(f"marginal effects need a logistic or squared loss, got {name!r}")
-    changes = list(_changes(schema, _one_row(schema, at)))
+    at = _one_row(schema, at)
+    # Dates are numbers of days from here on.
+    in_days = (replace(c, since="") if isinstance(c, NumericColumn) else c for c in schema.columns)
+    schema = replace(schema, columns=tuple(in_days))
+    changes = list(_changes(schema, at))
     table = {
         column.name: [value for change in changes for value in _values(change, column.name, at)]
         for column in schema.columns
@@ -139,11 +145,12 @@ def _values(change: _Change, column: str, at: Mapping[str, Any]) -> tuple[Any, A
 
 
 def _one_row(schema: Schema, at: object) -> Mapping[str, Any]:
-    """Return one value for each column, within its bounds."""
+    """Return one value for each column, within its bounds; of a date the days since the public one."""
     if not isinstance(at, Mapping):
         raise InvalidInput(
             f"at must be a mapping from the columns of the schema to one public value each, got {in_short(at)}"
         )
+    found = dict(at)
     for column in schema.columns:
         if column.name not in at:
             raise InvalidInput(f"at must have a value for each column of the schema, got none for {column.name!r}")
@@ -152,9 +159,12 @@ def _one_row(schema: Schema, at: object) -> Mapping[str, Any]:
             if not isinstance(value, str | int | float | np.generic):
                 raise InvalidInput(f"at must have one category for {column.name!r}, got {value!r}")
             continue
-        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not is_number or not column.lower <= value <= column.upper:
-            raise InvalidInput(
-                f"at must have a number in [{column.lower:g}, {column.upper:g}] for {column.name!r}, got {value!r}"
-            )
-    return at
+        if column.since:
+            found[column.name] = float(days_since(column.since, np.array([value], dtype=object))[0])
+        days = found[column.name]
+        is_number = isinstance(days, int | float | np.integer | np.floating) and not isinstance(days, bool)
+        if not is_number or not column.lower <= days <= column.upper:
+            what = f"a date from {column.lower:g} to {column.upper:g} days after {column.since}"
+            what = what if column.since else f"a number in [{column.lower:g}, {column.upper:g}]"
+            raise InvalidInput(f"at must have {what} for {column.name!r}, got {value!r}")
+    return found

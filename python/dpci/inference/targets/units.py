@@ -193,7 +193,7 @@ class Estimated:
 
 
 class ScaledColumns(Estimated, Displayed):
-    """Parameters of the columns as a fit saw them, made by ``scaled``: encoded by the schema, bounds at -1 and 1.
+    """Parameters of the columns as a fit saw them, made by ``scaled``: encoded and divided by the schema.
 
     They serve a comparison with fits of encoded rows. All other results are in the units of the table.
     """

@@ -185,6 +185,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     refined = "" if solution.gradient is None else ", refined by the released gradient"
     return [
         ("regression", f"of {target_name(record, model)}, {kind} covariance{refined}"),
+        *([("units", "those of the encoded columns")] if record.table and not has_units(record, model) else []),
         ("budget spent", f"{record.budget}, by the moment matrix"),
         *bounds_lines(record.released_bounds, record),
         *([] if record.persons is None else [("persons", str(record.persons))]),
