@@ -311,7 +311,7 @@ def compare(
 @singledispatch
 def compared_facts(result: object) -> ComparedFacts:
     """Return the facts of a result; each kind of result registers its own."""
-    raise NotImplementedError
+    raise NotImplementedError  # compare refuses results of other kinds
 
 
 @compared_facts.register
@@ -360,7 +360,7 @@ def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped
 @singledispatch
 def estimated(result: object, rows: _F64, shift: _F64, target: Target) -> Estimated:
     """Return linear functions of the parameters of a result; each kind of result registers its own."""
-    raise NotImplementedError
+    raise NotImplementedError  # compare refuses results of other kinds
 
 
 @estimated.register
@@ -372,7 +372,7 @@ def _(result: FitInference, rows: _F64, shift: _F64, target: Target) -> Estimate
 @singledispatch
 def difference_law(result: object, other: object, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001  # as registered
     """Return the law of the errors of the differences of two results; each kind of result registers its own."""
-    raise NotImplementedError
+    raise NotImplementedError  # compare refuses results of other kinds
 
 
 @difference_law.register

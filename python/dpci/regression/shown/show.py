@@ -131,14 +131,19 @@ def has_units(record: MomentRecord, model: Model) -> bool:
 
 def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64:
     """Return predictions of the schema's target in its unit; those of another target as they are."""
-    target = None if record.table is None or model.target != record.target else record.table.target
-    return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
+    target = _own_target(record, model)
+    return predicted if target is None else target.decode(predicted)
 
 
 def scaled_by(record: MomentRecord, model: Model) -> float:
     """Return the factor by which the schema scales its target; 1 for another target."""
-    target = None if record.table is None or model.target != record.target else record.table.target
-    return target.scaling[1] if isinstance(target, NumericTarget) else 1.0
+    target = _own_target(record, model)
+    return 1.0 if target is None else target.scaling[1]
+
+
+def _own_target(record: MomentRecord, model: Model) -> NumericTarget | None:
+    found = None if record.table is None or model.target != record.target else record.table.target
+    return found if isinstance(found, NumericTarget) else None
 
 
 def note_of(record: MomentRecord, model: Model) -> str:
