@@ -434,7 +434,7 @@ impl<'a> Design<'a> {
     }
 
     /// Columns and entries of a range of rows, the intercept last, without zeros; `None` for dense rows.
-    pub(crate) fn sparse_block(&self, range: Range<usize>) -> Option<Vec<Vec<(usize, f64)>>> {
+    pub(crate) fn sparse_block(&self, range: Range<usize>) -> Option<SparseBlock> {
         let block = match &self.rows {
             Rows::Dense(_) => return None,
             Rows::Csr(csr) => csr.block(range.clone()),
@@ -443,14 +443,14 @@ impl<'a> Design<'a> {
         let last = self
             .intercept
             .map(|constant| (self.rows.n_columns(), constant));
-        let row = |(at, i): (usize, usize)| {
+        let mut found = SparseBlock::default();
+        for (row, i) in block.rows().zip(range) {
             let scale = self.rows.scale(i);
-            let entries = block.entries(at);
-            let scaled = entries.iter().map(|(c, v)| (c, scale * v));
-            let whole = scaled.chain(last);
-            whole.filter(|(_, x)| *x != 0.0).collect()
-        };
-        Some(range.enumerate().map(row).collect())
+            let scaled = row.iter().map(|(c, v)| (c, scale * v));
+            (found.entries).extend(scaled.chain(last).filter(|(_, x)| *x != 0.0));
+            found.ends.push(found.entries.len());
+        }
+        Some(found)
     }
 
     /// The coefficients, and the intercept's contribution to every linear predictor.
@@ -459,6 +459,23 @@ impl<'a> Design<'a> {
             (Some(scale), Some((last, rest))) => (rest, Some(scale * last)),
             _ => (params, None),
         }
+    }
+}
+
+/// Entries of a block of sparse rows that are not 0, row after row.
+#[derive(Debug, Default)]
+pub(crate) struct SparseBlock {
+    entries: Vec<(usize, f64)>,
+    ends: Vec<usize>,
+}
+
+impl SparseBlock {
+    /// Columns and values of each row.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[(usize, f64)]> {
+        let mut start = 0;
+        self.ends
+            .iter()
+            .map(move |end| &self.entries[std::mem::replace(&mut start, *end)..*end])
     }
 }
 

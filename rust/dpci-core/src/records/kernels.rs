@@ -312,7 +312,7 @@ impl Pass<'_> {
             let sparse = self.design.sparse_block(range.clone());
             let rows = &mut rows[..range.len() * dim];
             if let Some(sparse) = &sparse {
-                for (predictor, row) in slopes.iter_mut().zip(sparse) {
+                for (predictor, row) in slopes.iter_mut().zip(sparse.rows()) {
                     *predictor = row
                         .iter()
                         .fold(Doubled::default(), |u, &(j, x)| u + point[j] * x);
@@ -329,7 +329,7 @@ impl Pass<'_> {
                 }
             }
             if let Some(sparse) = &sparse {
-                for (row, &slope) in sparse.iter().zip(&*slopes) {
+                for (row, &slope) in sparse.rows().zip(&*slopes) {
                     for &(j, x) in row {
                         sum[j] = sum[j] + slope * x;
                     }
