@@ -20,7 +20,7 @@ schema = Schema(
     # A count in units of its greatest public value.
     target=NumericTarget(column="visits", lower=0, upper=10, scale="unit", unit="visit"),
 )
-loss = dpci.losses.NegativeBinomial(count_bound=1, dispersion=2.0)
+loss = dpci.losses.NegativeBinomial(dispersion=0.2)
 result = dpci.fit(table, schema=schema, loss=loss, budget=dpci.ZCDP(0.5))
 print(result.summary())
 print(result.rate_ratios(contrast={"age": 10}))  # of ten years

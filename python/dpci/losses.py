@@ -50,16 +50,20 @@ class _BuiltIn:
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for key, value in self._parameters().items():
+        given = {key: value for key, value in self.parameters.items() if value is not None}
+        for key, value in given.items():
             object.__setattr__(self, key, check_positive(key, value))
-        self.to_core()
+        if len(given) == len(self.parameters):
+            self.to_core()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters by name, None for what a schema or a default decides."""
+        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it."""
-        return _core.Loss(self.name, *self._parameters().values())
-
-    def _parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields
+        return _core.Loss(self.name, *cast("_BuiltIn", completed(cast("Loss", self))).parameters.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +147,11 @@ class Poisson(_BuiltIn):
 
     Parameters
     ----------
-    count_bound : float
-        Public bound on a count, above 0 and at most 1e70.
+    count_bound : float, optional
+        Public bound on a count, above 0 and at most 1e70. None: the upper bound of the schema's target, 10 without one.
     """
 
-    count_bound: float = 10.0
+    count_bound: float | None = None
     name: ClassVar[str] = "poisson"
 
 
@@ -160,13 +164,13 @@ class NegativeBinomial(_BuiltIn):
 
     Parameters
     ----------
-    count_bound : float
-        Public bound on a count, above 0 and at most 1e70.
+    count_bound : float, optional
+        Public bound on a count, above 0 and at most 1e70. None: the upper bound of the schema's target, 10 without one.
     dispersion : float
-        Public dispersion, from 1e-6 to 1e6; it is not estimated.
+        Public dispersion, from 1e-6 to 1e6 (over the upper bound of a schema's target); it is not estimated.
     """
 
-    count_bound: float = 10.0
+    count_bound: float | None = None
     dispersion: float = 1.0
     name: ClassVar[str] = "negative_binomial"
 
@@ -194,14 +198,15 @@ class Huber(_BuiltIn):
 
     Parameters
     ----------
-    target_bound : float
-        Public bound on the size of a target, above 0 and at most 1e70.
-    k : float
-        Residual at which the loss becomes linear, in the units of the target.
+    target_bound : float, optional
+        Public bound on the size of a target, above 0 and at most 1e70. None: 1, or what the target of a schema implies.
+    k : float, optional
+        Residual at which the loss becomes linear, in the units of the target, with a schema those of its table. None: a
+        quarter of the bound on targets.
     """
 
-    target_bound: float = 1.0
-    k: float = 0.25
+    target_bound: float | None = None
+    k: float | None = None
     name: ClassVar[str] = "huber"
 
 
@@ -215,15 +220,16 @@ class Quantile(_BuiltIn):
     ----------
     quantile : float
         Quantile of the targets that is modelled, from .001 to .999.
-    target_bound : float
-        Public bound on the size of a target, above 0 and at most 1e70.
-    s : float
-        Width of the rounding, from 1e-6 to 1 times ``target_bound``; the curvature is at most 1/(4s).
+    target_bound : float, optional
+        Public bound on the size of a target, above 0 and at most 1e70. None: 1, or what the target of a schema implies.
+    s : float, optional
+        Width of the rounding in the units of the target, with a schema those of its table, from 1e-6 to 1 times the
+        bound on targets; the curvature is at most 1/(4s). None: a tenth of the bound.
     """
 
     quantile: float = 0.5
-    target_bound: float = 1.0
-    s: float = 0.1
+    target_bound: float | None = None
+    s: float | None = None
     name: ClassVar[str] = "quantile"
 
 
@@ -375,8 +381,39 @@ def check_loss(loss: object) -> Loss:
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={in_short(loss)}{hint}")
 
 
+_USUAL = {"count_bound": 10.0, "target_bound": 1.0}
+_SHARES = {"k": 0.25, "s": 0.1}
+"""Bounds of losses that are given none, and widths as shares of a bound."""
+
+
+def completed(loss: Loss, unit: float | None = None) -> Loss:
+    """Return a loss with all parameters; where 1 of an encoded target is ``unit`` of the table, in encoded units."""
+    if not isinstance(loss, Poisson | NegativeBinomial | Huber | Quantile):
+        return loss
+    values = loss.parameters
+    name = next(key for key in _USUAL if key in values)
+    given = values[name]
+    if unit is None:
+        if None not in values.values():
+            return loss
+        unit, values[name] = 1.0, _USUAL[name] if given is None else given
+    elif given is None or math.isclose(given, unit):
+        values[name] = 1.0
+    else:
+        raise InvalidInput(f"{name} must be None with a schema, whose target has the bound {unit:.6g}, got {given:.6g}")
+    for width in _SHARES.keys() & values.keys():
+        value = values[width]
+        values[width] = _SHARES[width] * values[name] if value is None else value / unit
+    if isinstance(loss, NegativeBinomial):
+        values["dispersion"] *= (
+            unit  # var(y/B) = μ/B + α·μ²/B², with μ/B the mean of y/B: over 1/B, α·B times its square
+        )
+    return type(loss)(**values)
+
+
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:
     """Return what is public about a loss: its name, its parameter and its bounds, None for one that is infinite."""
+    loss = completed(loss)
     shape = {key: getattr(loss, key) for key in PARAMETERS if hasattr(loss, key)}
     return {
         "name": loss.name,
@@ -416,13 +453,13 @@ class LossFacts:
     """Parameter that is the width of the residuals with curvature, of Huber's loss and of the quantile loss."""
 
 
-def facts_of(loss: Mapping[str, Any]) -> LossFacts:
-    """Return the facts of a :func:`declaration`."""
+def facts_of(loss: Mapping[str, Any], unit: float | None = None) -> LossFacts:
+    """Return the facts of a :func:`declaration`; ``unit`` as in :func:`describe`."""
     name, built_in = loss["name"], from_declaration(loss)
     core = None if built_in is None else built_in.to_core()
     is_flat = core is not None and core.may_be_flat
     return LossFacts(
-        words=describe(loss),
+        words=describe(loss, unit),
         scale=scale_of(name),
         is_likelihood=core is not None and core.is_likelihood,
         may_be_flat=is_flat or name == Custom.name,
@@ -438,9 +475,14 @@ def scale_of(loss: str) -> str:
     return "log mean" if loss in COUNTS else "estimate"
 
 
-def describe(loss: Mapping[str, Any]) -> str:
-    """Return one phrase for a :func:`declaration`."""
-    shape = "".join(f" ({key}={loss[key]:g})" for key in PARAMETERS if key in loss)
+def describe(loss: Mapping[str, Any], unit: float | None = None) -> str:
+    """Return one phrase for a :func:`declaration`, in units of a table where 1 of the target is ``unit`` of them."""
+    shown = {key: loss[key] for key in PARAMETERS if key in loss}
+    if unit is not None:
+        shown.pop("target_bound", None)
+        shown |= {key: shown[key] * unit for key in ("count_bound", *_SHARES) if key in shown}
+        shown |= {key: shown[key] / unit for key in ("dispersion",) if key in shown}
+    shape = "".join(f" ({key}={value:g})" for key, value in shown.items())
     return f"{str(loss['name']).replace('_', ' ')}{shape}"
 
 

@@ -83,7 +83,7 @@ COUNTS = {"target": NumericTarget(column="amount", lower=0, upper=5, scale="unit
         ({}, {"persons": dpci.Persons("id", max_rows=2)}),
         ({}, {"weights": dpci.Weights("weight", bound=2.0)}),
         (REAL, {"loss": "squared", "mechanism": dpci.ObjectivePerturbation(radius=3.0)}),
-        (COUNTS, {"loss": dpci.losses.Poisson(count_bound=1.0), "mechanism": dpci.ObjectivePerturbation(radius=3.0)}),
+        (COUNTS, {"loss": "poisson", "mechanism": dpci.ObjectivePerturbation(radius=3.0)}),
     ],
     ids=str,
 )

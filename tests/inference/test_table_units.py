@@ -300,7 +300,7 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
 
 VISITS = dataclasses.replace(SCHEMA, target=NumericTarget(column="visits", lower=0, upper=8, scale="unit"))
 COUNTED = TABLE.assign(visits=np.minimum(np.random.default_rng(5).poisson(np.exp(0.3 + 0.02 * (TABLE.age - 40))), 8))
-COUNT_LOSSES = [dpci.losses.NegativeBinomial(count_bound=1, dispersion=4.0), dpci.losses.Poisson(count_bound=1)]
+COUNT_LOSSES = [dpci.losses.NegativeBinomial(dispersion=0.5), dpci.losses.Poisson(count_bound=8)]
 
 
 def count_fit(loss, **keywords):
@@ -323,7 +323,8 @@ def test_rate_ratios_are_quotients_of_predicted_counts():
     np.testing.assert_allclose(np.log(np.asarray(ratios)), np.asarray(found.conf_int(level=0.9))[:-1])
     older, younger = (found.predict(COUNTED.iloc[:1].assign(age=age))[0] for age in (50, 40))
     assert found.rate_ratios(contrast={"age": 10}).estimate[0] == pytest.approx(older / younger, rel=1e-9)
-    encoded = dpci.fit(*VISITS.transform(COUNTED)[:2], loss=COUNT_LOSSES[0], rows=VISITS.rows, **KEYWORDS)
+    loss = dpci.losses.NegativeBinomial(count_bound=1, dispersion=4.0)
+    encoded = dpci.fit(*VISITS.transform(COUNTED)[:2], loss=loss, rows=VISITS.rows, **KEYWORDS)
     np.testing.assert_allclose(np.log(encoded.rate_ratios().estimate), found.scaled.params[:-1])
     page = found.to_html(level=0.9)
     rates = page.split('id="rate"')[1].split("</section>")[0]
@@ -343,7 +344,7 @@ def test_rate_ratios_need_counts(result):
 def test_with_a_huge_budget_those_of_counts_are_those_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
     found = count_fit(COUNT_LOSSES[0], budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor")
-    family = sm.families.NegativeBinomial(alpha=0.5)  # of the counts themselves: 4 / 8
+    family = sm.families.NegativeBinomial(alpha=0.5)
     expected = sm.GLM(COUNTED.visits, design(COUNTED), family=family).fit(cov_type="HC0")
     np.testing.assert_allclose(found.params, expected.params, rtol=0.01, atol=1e-3)
     np.testing.assert_allclose(found.std_errors, expected.bse, rtol=0.01)

@@ -189,12 +189,15 @@ def test_counts_of_a_schema_are_in_units_of_their_bound():
     column = NumericColumn(name="x", lower=-1.0, upper=1.0)
     table = {"x": X[:, 0], "visits": COUNTS}
     unit = Schema(columns=(column,), target=NumericTarget(column="visits", lower=0.0, upper=8.0, scale="unit"))
-    loss = losses.Poisson(count_bound=1.0)
-    common = {"loss": loss, "radius": 3.0, "budget": dpci.ZCDP(50.0), "l2_strength": 0.05, "seed": 1}
+    common = {"loss": "poisson", "radius": 3.0, "budget": dpci.ZCDP(50.0), "l2_strength": 0.05, "seed": 1}
     found = dpci.fit(table, **assembled(schema=unit, **common))
     encoded = unit.transform(table)[0]
     np.testing.assert_allclose(found.predict(table), 8.0 * found.predict(encoded) / 8.0)
     assert 1.0 < found.predict(table).max() < 8.0  # in the unit of the target
+    assert found.loss["count_bound"] == 1.0
+    assert "poisson (count_bound=8)" in found.to_html()
+    with pytest.raises(InvalidInput, match="count_bound must be None with a schema, whose target has the bound 8, got"):
+        dpci.fit(table, **assembled(schema=unit, **{**common, "loss": losses.Poisson(count_bound=1.0)}))
     signed = Schema(columns=(column,), target=NumericTarget(column="visits", lower=0.0, upper=8.0))
     with pytest.raises(InvalidInput, match="scale='unit' and lower=0"):
         dpci.fit(table, **assembled(schema=signed, **common))

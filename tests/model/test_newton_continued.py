@@ -101,7 +101,7 @@ def test_counts_of_a_schema_are_scaled_and_lose_little():
     )
     table = {f"x{j}": X[:, j] for j in range(3)} | {"y": y}
     expected = sm.GLM(y, sm.add_constant(X, prepend=False), sm.families.Poisson()).fit()
-    fit = dpci.fit(table, schema=schema, loss=dpci.losses.Poisson(count_bound=1), budget=dpci.ZCDP(1.0), seed=2)
+    fit = dpci.fit(table, schema=schema, loss="poisson", budget=dpci.ZCDP(1.0), seed=2)
     interval = fit.conf_int(level=0.999999)
     assert ((interval.lower[:3] < expected.params[:3]) & (expected.params[:3] < interval.upper[:3])).all()
     assert (fit.std_errors[:3] < 1.6 * expected.bse[:3]).all()

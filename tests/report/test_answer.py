@@ -247,7 +247,7 @@ def test_counts_have_rate_ratios(table):
         columns=FIVE.columns, target=NumericTarget(column="hours", lower=0.0, upper=10.0, scale="unit", unit="hour")
     )
     fit = dpci.fit(
-        table, schema=schema, loss=dpci.losses.NegativeBinomial(count_bound=1.0, dispersion=0.5),
+        table, schema=schema, loss=dpci.losses.NegativeBinomial(dispersion=0.5),
         budget=dpci.PureDP(4.0), l2_strength=0.05, seed=1,
     )  # fmt: skip
     header, rows = cells(fit.summary())

@@ -12,7 +12,7 @@ from dpci.base.tables import printable
 from dpci.data.arrays import OnViolation
 from dpci.inference.methods import FitInference
 from dpci.inference.remarks import notes
-from dpci.losses import SEVERAL, describe
+from dpci.losses import SEVERAL
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
 from dpci.released.record import NOISE_AWARE, FitRecord
@@ -83,7 +83,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         record,
         kind="a fit",
         contents=(
-            ("model", f"{describe(record.loss)} loss, {made_by}, {n_parameters}"),
+            ("model", f"{record.loss_facts.words} loss, {made_by}, {n_parameters}"),
             *([] if several else [("outcome", outcome_words(record))]),
             ("parameters", names(record.names)),
         ),

@@ -21,7 +21,7 @@ from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
+from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
 from dpci.model.settings import DerivedFacts
 from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, RowDomain
@@ -83,7 +83,7 @@ class Choices(DerivedFacts):
                 classes=rows.classes,
                 classes_inferred=rows.classes_inferred,
                 named_columns=rows.named_columns,
-                loss=declaration(self.loss, self.core_loss),
+                loss=self.declared_loss,
                 intercept_scale=self.intercept,
                 **{**defaults, **facts},
             )

@@ -76,8 +76,8 @@ class RowChoices(Protocol):
     """Public choices on which the reading of rows and targets depends."""
 
     @property
-    def loss(self) -> Loss:
-        """The loss."""
+    def encoded_loss(self) -> Loss:
+        """The loss for the targets that the core takes."""
 
     @property
     def two_classes(self) -> bool:
@@ -139,7 +139,7 @@ class PartRules:
     def of(cls, choices: RowChoices) -> "PartRules":
         """Return the rules that follow from the choices of a release."""
         return cls(
-            loss=choices.loss,
+            loss=choices.encoded_loss,
             classes=choices.classes,
             rows=choices.rows,
             intercept=choices.intercept,

@@ -313,7 +313,7 @@ def check_as_many(parts: DescribedParts, rows: Rows) -> None:
 def gap_rules(unit: Persons | None, n_threads: int | None, persons: str | None) -> PartRules:
     """Return the rules by which gaps are read, of which nothing is assumed; ``persons``: the column of ids."""
     return PartRules(
-        loss=NoModel.loss,
+        loss=NoModel.encoded_loss,
         classes=None,
         rows=NoModel.rows,
         intercept=None,

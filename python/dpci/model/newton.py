@@ -12,7 +12,7 @@ from dpci.data.rows import Rows
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
-from dpci.losses import Custom, declaration, describe
+from dpci.losses import Custom
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, check_references, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
@@ -200,9 +200,7 @@ def plan_newton(
     pure = isinstance(settings.budget, PureDP)
     unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
     n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
-    title = (
-        f"Plan: {describe(declaration(settings.loss, settings.core_loss))} loss, Newton steps, {settings.budget}, {n}"
-    )
+    title = f"Plan: {settings.loss_words} loss, Newton steps, {settings.budget}, {n}"
 
     def planned(budget: Budget, bounds: BoundsPlan | None = None) -> NewtonPlan:
         spec = newton_spec(settings, n_samples, n_features, budget=budget)

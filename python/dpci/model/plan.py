@@ -426,7 +426,7 @@ def planned(
     spec = settings.spec(n_samples, n_features, l2_strength=strength_of(settings, n_samples, n_features))
     core = spec.plan()
     record = settings.public_record(spec)
-    loss = describe(record["loss"])
+    loss = settings.loss_words
     steps = steps_from(core["steps"])
     seals = seals_from(core["seals"])
     std_devs = noise_std_devs(settings, spec, core["n_params"])

@@ -26,7 +26,7 @@ from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, completed, declaration, describe
 from dpci.mechanisms import (
     Mechanism,
     MechanismLike,
@@ -136,10 +136,20 @@ class DerivedFacts:
     on_violation: OnViolation
     n_threads: int | None
 
+    @property
+    def encoded_loss(self) -> Loss:
+        """The loss with all parameters, for the targets that the core takes."""
+        return completed(self.loss)
+
     @cached_property
     def core_loss(self) -> _core.Loss:
         """The loss as the core takes it."""
-        return self.loss.to_core()
+        return self.encoded_loss.to_core()
+
+    @property
+    def declared_loss(self) -> dict[str, Any]:
+        """Public facts of the loss, for a record."""
+        return declaration(self.encoded_loss, self.core_loss)
 
     @property
     def two_classes(self) -> bool:
@@ -264,6 +274,20 @@ class Settings(DerivedFacts, NoisyChoices):
             raise broken("l2_strength", "a number for this function", self.l2_strength)
         return self.l2_strength
 
+    @property
+    def encoded_loss(self) -> Loss:
+        """The loss with all parameters, from units of a table those of the targets that its schema encodes."""
+        return completed(self.loss, self._target_unit)
+
+    @property
+    def loss_words(self) -> str:
+        """The loss in one phrase, in units of the table."""
+        return describe(self.declared_loss, self._target_unit)
+
+    @property
+    def _target_unit(self) -> float | None:
+        return None if self.schema is None else self.schema.target_unit
+
     def _take(self, schema: Schema) -> None:
         """Take the classes of a schema, and refuse what contradicts it."""
         classes = schema_classes(schema)
@@ -278,9 +302,18 @@ class Settings(DerivedFacts, NoisyChoices):
                 f"loss must take {wanted} where the schema's target {kind}: pass loss={name!r} "
                 f"(dpci fit --loss {name}), got loss={self.loss!r}"
             )
+        target = schema.target
+        if (
+            self.loss.name in COUNTS
+            and isinstance(target, NumericTarget)
+            and (target.scale, target.lower) != ("unit", 0)
+        ):
+            raise InvalidInput(
+                f"the target of a schema must have scale='unit' and lower=0 for the {self.loss.name} loss, which then "
+                f"models counts as shares of its upper bound, got scale={target.scale!r} and lower={target.lower:g}"
+            )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
-        _check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if not schema.intercept:
@@ -335,7 +368,7 @@ class Settings(DerivedFacts, NoisyChoices):
             "l2_recommended": self.is_auto,
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
-            "loss": declaration(self.loss, self.core_loss),
+            "loss": self.declared_loss,
             "persons": self.unit,
             "mechanism": self.mechanism.name,
             "moments": self.moments,
@@ -344,13 +377,3 @@ class Settings(DerivedFacts, NoisyChoices):
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,
         }
-
-
-def _check_counts(loss: str, schema: Schema) -> None:
-    """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
-    target = schema.target
-    if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
-        raise InvalidInput(
-            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
-            f"in units of its upper bound (count_bound=1), got scale={target.scale!r} and lower={target.lower:g}"
-        )

@@ -185,7 +185,7 @@ def report(
             hessian=released["hessian"],
             **public,
         )
-        return Report(record, settings.loss), ()
+        return Report(record, settings.encoded_loss), ()
 
     source = Source(X, y, beside)
     check_unit_columns(None, source)

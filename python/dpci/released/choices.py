@@ -80,7 +80,7 @@ class NoModel(NoisyChoices):
     """Public choices of a release that fits no model and takes any rows."""
 
     on_violation: OnViolation = "clip"
-    loss: Squared = _NO_TARGET
+    encoded_loss: Squared = _NO_TARGET
     two_classes: bool = False
     rows: RowDomain = _UNBOUNDED
     has_constant: bool = False

@@ -265,7 +265,7 @@ class ModelRecord(Record):
     @cached_property
     def loss_facts(self) -> LossFacts:
         """Facts of the loss."""
-        return facts_of(self.loss)
+        return facts_of(self.loss, None if self.table is None else self.table.target_unit)
 
     @property
     def params_norm(self) -> float:

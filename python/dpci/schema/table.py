@@ -180,6 +180,11 @@ class Schema(FileSchema):
         return Blocks(bounds, groups)
 
     @property
+    def target_unit(self) -> float | None:
+        """Number in the unit of a numeric target that is 1 in what the fit takes; None for classes."""
+        return 1.0 / self.target.scaling[1] if isinstance(self.target, NumericTarget) else None
+
+    @property
     def has_levels(self) -> bool:
         """Whether there are groups of columns, and all of them are indicators."""
         groups = [part for part in self._parts if part.width > 1]

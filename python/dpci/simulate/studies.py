@@ -24,7 +24,6 @@ from dpci.base.warn import warn
 from dpci.data.arrays import Table, read_only
 from dpci.data.rows import Source, read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.losses import declaration
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import CHOICES, MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
 from dpci.model.newton import for_groups
@@ -236,7 +235,7 @@ def _check_targets_agree(settings: Sequence[Settings]) -> None:
 
 def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
-    loss = declaration(settings.loss, settings.core_loss)
+    loss = settings.declared_loss
     others = {name: repr(getattr(settings, name)) for name in CHOICES if name not in _APART}
     counts = {"persons": settings.unit, "weights": settings.weights}
     return {**others, **{name: repr(value) for name, value in counts.items() if value is not None}, "loss": loss}

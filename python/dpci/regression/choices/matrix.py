@@ -99,7 +99,7 @@ class MatrixChoices(NoisyChoices):
         return self.domain or Ball(sys.float_info.max)
 
     @property
-    def loss(self) -> Squared:
+    def encoded_loss(self) -> Squared:
         """The loss whose sums are the moments."""
         return Squared(float(self.targets.half[-1]))
 
@@ -170,7 +170,7 @@ class MatrixChoices(NoisyChoices):
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
                 further_targets=self.targets.further,
-                target_bound=self.loss.target_bound,
+                target_bound=self.encoded_loss.target_bound,
             )
 
         spec = made([], [])
