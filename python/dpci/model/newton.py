@@ -104,16 +104,16 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
 class NewtonPlan(Displayed):
     """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
 
-    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. Of round
-    Hessians the bound on a record's gradient is 5 and 9 times the root of the number of parameters, and that on its
-    Hessian 5 and 12 times their number. Under pure DP the longest row is 1.5 and 3 times that root.
+    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. Their constants
+    were fitted to lengths of real tables (docs/evidence/plan_lengths.md). Coefficients of rare categories, and fits of
+    a rare class, have longer intervals.
 
     Attributes
     ----------
     length : tuple of float
         Length of an interval over that without privacy; under pure DP if the mean curvature is .6 of its bound.
     gives_intervals : tuple of bool
-        Whether that much curvature is above the noise in the Hessian, so that the fit has intervals.
+        Whether the mean curvature is above the noise in the Hessian, without which a fit has no intervals.
     steps : tuple of Step
         Noise, cost and constants by step, for the first of the two.
     seals : tuple of Seal
@@ -153,16 +153,14 @@ class NewtonPlan(Displayed):
         return as_text(self._document())
 
     def _document(self) -> Document:
-        even, heavy = (
-            f"{length:.2f} times that without privacy" if given else "no intervals: the noise hides the curvature"
-            for length, given in zip(self.length, self.gives_intervals, strict=True)
-        )
+        even, heavy = (f"{length:.2f} times that without privacy" for length in self.length)
         unit = self.cost_unit.replace("_", " ")
         names = step_names(self.steps)
         steps = [(f"  {name}", f"{unit} {step.cost:.4g}") for name, step in zip(names, self.steps, strict=True)]
         facts = [
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),
+            ("intervals", _EXPECTED[sum(self.gives_intervals)]),
             ("parameters", f"{self.n_params}"),
             *([] if self.bounds is None else self.bounds.facts()),
             ("budget" if self.bounds is None else "budget of the fit", ""),
@@ -175,10 +173,19 @@ class NewtonPlan(Displayed):
         return self.summary()
 
 
-_NORMS = ((5.0, 5.0), (9.0, 12.0))
-"""Bounds on gradients and Hessians of even rows, and of rows with heavy tails (docs/evidence/newton.md)."""
-_RADII = ((1.5, 2.25), (3.0, 9.0))
-"""The same under pure DP, where the longest row makes both."""
+_EXPECTED = (
+    "not expected: the noise hides the curvature (take more records, a larger budget or fewer columns)",
+    "likely; with heavy tails some fits have none",
+    "expected",
+)
+"""Words for how many of the two kinds of rows give intervals."""
+_NORMS = ((4.0, 3.0), (9.0, 8.0))
+"""Bounds on gradients, over the root of the number of parameters, and on Hessians, over that number, of even rows and
+of rows with heavy tails, where the noise is small."""
+_RADII = ((1.5, 1.5), (4.0, 4.0))
+"""The same under pure DP: the longest row, and the bound on a Hessian over the bound on the curvature."""
+_DEAR, _CUT = 1.44, (3.0, 2.0)
+"""Noise over sampling variance up to which the core keeps a bound on gradients, and how far it then falls at most."""
 _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
@@ -209,7 +216,7 @@ def plan_newton(
         curvature = _CURVATURE * spec.curvature_bound if pure else 1.0
         lengths, given, found = [], [], []
         n_radii, n_points = spec.counts
-        for of_root, of_square in _RADII if pure else _NORMS:
+        for (of_root, of_square), cut in zip(_RADII if pure else _NORMS, _CUT, strict=True):
             gradient, hessian = of_root * math.sqrt(n_params), of_square * n_params
             if pure:
                 gradient, hessian = gradient * spec.slope_bound, hessian * spec.curvature_bound
@@ -218,7 +225,10 @@ def plan_newton(
             steps, seals = spec.planned(radii, points)
             # The gradient's noise over its sampling error, of a likelihood.
             noise = spec.noise_scale(radii, points) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
-            lengths.append(math.sqrt(1.0 + noise / curvature))
+            ratio = noise / curvature
+            if not pure and ratio > _DEAR:
+                ratio = max(_DEAR, ratio / cut)
+            lengths.append(math.sqrt(1.0 + ratio))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
             given.append(curvature >= _core.SEEN_CURVATURE * edge)
