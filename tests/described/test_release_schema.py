@@ -135,12 +135,12 @@ def test_tables_of_another_kind_are_refused_by_their_rule():
 
 def test_an_error_of_a_missing_value_names_the_way_and_all_columns():
     holes = {name: np.where(np.arange(N) == 7, np.nan, TABLE[name]) for name in ("age", "spells")}
-    asks = 'missing="middle" where bounds are released.*columns with missing values: age, spells$'
+    asks = 'missing="drop", which leaves its row out.*columns with missing values: age, spells$'
     for release in (dpci.release_schema, dpci.fit):
         with pytest.raises(dpci.InvalidInput, match=asks):
             release({**TABLE, **holes}, schema=PARTIAL, budget=dpci.ZCDP(0.5))
     first = {**TABLE, "age": holes["age"]}
-    with pytest.raises(dpci.InvalidInput, match=r"or else missing= a number within them; .*lists all such cells$"):
+    with pytest.raises(dpci.InvalidInput, match=r"or a number that stands for it; .*lists all such cells$"):
         dpci.release_schema(first, schema=PARTIAL, budget=dpci.ZCDP(0.5))
 
 

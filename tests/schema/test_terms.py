@@ -148,7 +148,7 @@ def test_a_missing_number_has_a_public_value_and_an_indicator() -> None:
     with pytest.raises(InvalidInput, match="must hold finite numbers, got 'x' in row 0"):
         base.features({"age": ["x"], "ward": ["A"]})
     for wrong in (10, "zero", float("nan"), True):
-        with pytest.raises(InvalidInput, match="missing must be 'error' or a number within the bounds"):
+        with pytest.raises(InvalidInput, match="missing must be 'error', 'drop' or a number within the bounds"):
             dataclasses.replace(column, missing=wrong)
     with pytest.raises(InvalidInput, match="missing must be a category"):
         dataclasses.replace(ward, missing="?")

@@ -114,7 +114,8 @@ def _choices(
         if l2_strength == 0.0:
             check_references(schema, fit_intercept=fit_intercept, ridge="l2_strength='private'")
         beyond = on_violation_of(known, beyond)
-    counts = check_unit(persons) is not None or check_weights(weights) is not None or beyond == "weight"
+    weighed = beyond == "weight" or (schema is not None and bool(known_of(schema).drops))
+    counts = check_unit(persons) is not None or check_weights(weights) is not None or weighed
     made = choices_of_fit(
         loss=loss,
         schema=schema,

@@ -33,7 +33,8 @@ class NoisyChoices:
     def __post_init__(self) -> None:
         check_choice("on_violation", self.on_violation, ("error", "clip", "weight"))
         far, weights = self.treatment == "weight", self.weights
-        if far and weights is None:
+        schema = getattr(self, "schema", None)
+        if (far or (schema is not None and schema.drops)) and weights is None:
             weights = Weights(bound=1.0)
         if weights is not None:
             object.__setattr__(self, "weights", replace(weights, far_rows=far))

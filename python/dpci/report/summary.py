@@ -447,7 +447,7 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
         units = "records" if record.persons is None else "persons"
         ridge += f" * {record.n_samples:,} / (number of {units}, which is private)"
     return (
-        f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
+        f"Target: the minimiser of the regularised risk of the population{_complete(record)} at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
 
@@ -455,8 +455,16 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
 def ordinary_coefficients(record: FitRecord) -> str:
     """Return what a fit without a ridge estimates."""
     if record.loss["name"] == "logistic":
-        return "the ordinary logistic regression coefficients of the population"
-    return f"the coefficients with the smallest {record.loss_facts.words} loss in the population, without a ridge"
+        return f"the ordinary logistic regression coefficients of the population{_complete(record)}"
+    loss = record.loss_facts.words
+    return f"the coefficients with the smallest {loss} loss in the population{_complete(record)}, without a ridge"
+
+
+def _complete(record: FitRecord) -> str:
+    """Return which records count, where missing values leave some out."""
+    if record.table is None or not record.table.drops:
+        return ""
+    return f", of records with {', '.join(map(printable, record.table.drops))}"
 
 
 def _clipped(record: FitRecord) -> str:

@@ -18,12 +18,14 @@ from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
 
+DROP = "drop"
+"""Treatment of a missing value: its row weighs 0."""
 MARK = "=missing"
 """End of the name of the column of the matrix that marks missing values."""
 # What a cell needs that a column refuses, behind the rule in its message.
-NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
+NUMBER_NEEDS = 'the column needs missing="drop", which leaves its row out, or a number that stands for it'
 NO_NUMBER = " (what stands for a missing value must be an empty cell)"
-CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+CATEGORY_NEEDS = 'the column needs missing="drop", which leaves its row out, or the category that it counts as'
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 TARGET_NEEDS = {
     "missing": "nothing can stand for a target: leave such rows out before, by a public rule",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpci.base.tables import printable
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
-from dpci.schema.cells import as_cells, check_length, column_of, days_since, has_column, label_of, missing_cells
+from dpci.schema.cells import DROP, as_cells, check_length, column_of, days_since, has_column, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -131,7 +131,11 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
     labels = _counted(values)
-    if column.missing is not None:
+    if column.drops:
+        empty = missing_cells(values)
+        yield from _some(column.name, "missing: the row weighs 0", _counted(values[empty]), refused=False)
+        labels = _counted(values[~empty])
+    elif column.missing is not None:
         cells = as_cells(values)
         gaps = _counted(cells[missing_cells(cells)])
         absent = {label: count for label, count in gaps.items() if label not in column.categories}
@@ -195,7 +199,8 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
     numbers = days_since(column.since, values) if column.since else as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
-    done = "replaced by the middle of the bounds" if missing == "middle" else "refused"
+    words = {"middle": "replaced by the middle of the bounds", DROP: "the row weighs 0"}
+    done = words.get(str(missing), "refused")
     done = done if isinstance(missing, str) else f"replaced by {missing:g}"
     yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error")
     what = "not a date" if column.since else "not a finite number"

@@ -18,6 +18,7 @@ from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import (
     CATEGORY_NEEDS,
+    DROP,
     NO_NUMBER,
     NUMBER_NEEDS,
     OTHER,
@@ -41,7 +42,7 @@ Scale: TypeAlias = Literal["symmetric", "unit"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
-UnboundedMissing: TypeAlias = Literal["error", "middle"]
+UnboundedMissing: TypeAlias = Literal["error", "drop", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
 
 
@@ -63,10 +64,10 @@ class NumericColumn:
     outside : {"clip", "error", "weight"}
         Treatment of a value beyond its bounds. "weight": it stays as it is, and its row weighs less
         (docs/weights.md, "Rows beyond their bounds").
-    missing : "error" or float
+    missing : "error", "drop" or float
         Treatment of a missing value: None, NaN, NA, or the text "", "NA" or "NaN". "error": the data are
-        refused. A public number within the bounds: it replaces the value, and a further column of the matrix,
-        ``name=missing``, is 1 in that row and 0 in the others.
+        refused. "drop": its row weighs 0, as if it were left out. A public number within the bounds: it replaces the
+        value, and a further column of the matrix, ``name=missing``, is 1 in that row and 0 in the others.
     source : str
         Why the bounds are public.
     unit : str
@@ -86,7 +87,7 @@ class NumericColumn:
     scale: Scale = "symmetric"
     transform: Transform = "none"
     outside: Outside = "clip"
-    missing: float | Literal["error"] = "error"
+    missing: float | Literal["error", "drop"] = "error"
     source: str = ""
     unit: str = ""
     per: float = 1.0
@@ -104,13 +105,19 @@ class NumericColumn:
             got = f"got lower={self.lower}, upper={self.upper}"
             raise InvalidInput(f"column {self.name!r}: lower and upper must differ after the transform, {got}")
         _check_choice(self.name, "outside", self.outside, Outside)
-        if self.missing != "error":
-            stand_in = self.missing
+        stand_in: Any = self.missing
+        if stand_in not in ("error", DROP):
             if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(
-                    f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
+                    f"column {self.name!r}: missing must be 'error', 'drop' or a number within the bounds, got "
+                    f"{stand_in!r}"
                 )
             object.__setattr__(self, "missing", float(stand_in))
+
+    @property
+    def drops(self) -> bool:
+        """Whether a row with a missing value weighs 0."""
+        return self.missing == DROP
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,7 +159,7 @@ class NumericColumn:
         """(n,) numbers within the bounds, after the transform."""
         cells = as_cells(values)
         numbers = _numbers(self, cells)
-        if self.missing != "error":
+        if not isinstance(self.missing, str):
             numbers = np.where(missing_cells(cells), self.missing, numbers)
         check_rows(self.name, cells, np.isfinite(numbers), _rule(self), missing=NUMBER_NEEDS, other=NO_NUMBER)
         if self.outside == "error":
@@ -209,10 +216,10 @@ class UnboundedColumn:
         See :class:`NumericColumn`.
     outside : {"clip", "weight"}
         Treatment of a value beyond the released bounds, see :class:`NumericColumn`.
-    missing : {"error", "middle"}
-        Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
-        middle of these, after the transform, stands for it in the :class:`NumericColumn`, beside a further column of
-        the matrix, ``name=missing``.
+    missing : {"error", "drop", "middle"}
+        Treatment of a missing value. "error": the data are refused. Otherwise it does not count for the bounds. "drop":
+        its row weighs 0, as if it were left out. "middle": the middle of the bounds, after the transform, stands for it
+        in the :class:`NumericColumn`, beside a further column of the matrix, ``name=missing``.
 
     Examples
     --------
@@ -268,8 +275,8 @@ class UnboundedColumn:
             since=self.since,
             outside=self.outside,
         )
-        if self.missing == "error":
-            return found
+        if self.missing != "middle":
+            return replace(found, missing=self.missing)
         middle = found.back(0.5 * found.transformed_bounds.sum(keepdims=True))
         return replace(found, missing=float(np.clip(middle[0], found.lower, found.upper)))
 
@@ -277,7 +284,7 @@ class UnboundedColumn:
         """(n,) numbers of the column, as they are; NaN for missing values where these are allowed."""
         cells = as_cells(values)
         numbers = _numbers(self, cells)
-        gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
+        gaps = missing_cells(cells) if self.missing != "error" else np.zeros(len(numbers), dtype=bool)
         check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self), missing=NUMBER_NEEDS, other=NO_NUMBER)
         return np.where(gaps, np.nan, numbers)
 
@@ -301,7 +308,8 @@ class CategoricalColumn:
         the table spells in another way matches no row; ``Schema.check`` shows it.
     missing : str, optional
         Category that replaces a missing value (None, NaN, NA, or the text "", "NA" or "NaN"), unless the list has that
-        text as a category. None: a missing value is treated as one that is not in the list.
+        text as a category. "drop", if no category has that name: its row weighs 0, as if it were left out. None: a
+        missing value is treated as one that is not in the list.
     source : str
         Why the list is public.
     other : str, optional
@@ -330,12 +338,17 @@ class CategoricalColumn:
             )
         _check_choice(self.name, "unknown", self.unknown, Unknown)
         for field in ("reference", "missing", "other"):
-            if (stand_in := getattr(self, field)) is not None:
+            if (stand_in := getattr(self, field)) is not None and not (field == "missing" and self.drops):
                 object.__setattr__(self, field, label_of(stand_in))
                 if getattr(self, field) not in self.categories:
                     raise InvalidInput(
                         f"column {self.name!r}: {field} must be a category, got {stand_in!r} (add it to categories)"
                     )
+
+    @property
+    def drops(self) -> bool:
+        """Whether a row with a missing value weighs 0."""
+        return self.missing == DROP and DROP not in self.categories
 
     @property
     def refuses(self) -> bool:
@@ -386,7 +399,7 @@ class CategoricalColumn:
                 self.codes(values.decoded)
             return found
         codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
-        if self.missing is not None:
+        if self.missing is not None and not self.drops:
             gaps = (codes < 0) & missing_cells(as_cells(values))
             codes = np.where(gaps, self.categories.index(self.missing), codes)
         if self.other is not None:
@@ -417,7 +430,8 @@ class UnlistedColumn:
     other : str
         Category of all values that are not listed.
     missing : str, optional
-        Category that replaces a missing value, which is listed, too. None: a missing value counts as ``other``.
+        Category that replaces a missing value, which is listed, too. "drop", if it is not listed: its row weighs 0, as
+        if it were left out. None: a missing value counts as ``other``.
 
     Examples
     --------
@@ -444,7 +458,8 @@ class UnlistedColumn:
     @property
     def known(self) -> tuple[str, ...]:
         """Categories that are listed whatever the table holds."""
-        return tuple(dict.fromkeys([*self.categories, *filter(None, [self.missing]), self.other]))
+        replaced = [] if self.missing in (None, DROP) else [self.missing]
+        return tuple(dict.fromkeys([*self.categories, *replaced, self.other]))
 
     def listed(self, levels: Iterable[str], *, source: str) -> CategoricalColumn:
         """Return the column with these levels besides those that are known; ``source`` says why they are public."""

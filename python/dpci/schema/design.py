@@ -326,7 +326,7 @@ def from_units(parts: Sequence[Part], columns: _Columns, divisors: _F64) -> _F64
 
 def _gaps(columns: Sequence[Column]) -> list[Part]:
     """Return the indicators of missing numbers."""
-    counted = [column.name for column in columns if isinstance(column, NumericColumn) and column.missing != "error"]
+    counted = [c.name for c in columns if isinstance(c, NumericColumn) and not isinstance(c.missing, str)]
     return [Part((Missing(column=name),), frozenset(), ((0,),)) for name in counted]
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.frames import check_same_index, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
-from dpci.schema.cells import column_of
+from dpci.schema.cells import as_cells, check_length, column_of, has_column, missing_cells
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, encoded_rows
 
@@ -67,17 +68,43 @@ class _Encoding:
             return self.work(X, coded(y, self.schema), given)
         # Once, also here: a stream can be read only once.
         X = named_columns(X)
-        columns = {name: column_of(X, name) for name in self.beside if name not in given}
-        return self.work(*encode_table(X, y, self.schema), {**given, **columns})
+        columns = {name: column_of(X, name) for name in self.beside if name not in given and name != COMPLETE}
+        rows, targets, complete = encode_table(X, y, self.schema)
+        if complete is not None:
+            columns[COMPLETE] = complete
+        return self.work(rows, targets, {**given, **columns})
 
 
-def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # noqa: ANN401  # tables of any library
-    """Return rows and targets of a table; ``y`` None: the table has the column of targets."""
+COMPLETE = "=complete"
+"""Name of the weights of rows in parts, of which those with a missing value weigh 0."""
+
+
+def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
+    """Return rows and targets of a table, and weights where rows with a missing value have none.
+
+    ``y`` None: the table has the column of targets.
+    """
     check_same_index(X, y)
-    X = named_columns(X)  # once: a stream can be read only once
+    X, complete = _filled(named_columns(X), schema)  # once: a stream can be read only once
     features = encoded_rows(schema, X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
-    return NamedRows(features, schema.names), coded(targets, schema)
+    return NamedRows(features, schema.names), coded(targets, schema), complete
+
+
+def _filled(X: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
+    """Return a table in which another cell of the column stands where a row weighs 0, and the weights; None without."""
+    if not schema.drops:
+        return X, None
+    names = {schema.target.column, *(column.name for column in schema.columns)}
+    table = {name: column_of(X, name) for name in names if has_column(X, name)}
+    gaps = {name: missing_cells(as_cells(table[name])) for name in schema.drops}
+    for name, missing in gaps.items():
+        cells = np.array(as_cells(table[name]), dtype=object)
+        if missing.any() and not missing.all():
+            cells[missing] = cells[np.argmin(missing)]
+            table[name] = cells
+        check_length(name, missing, len(gaps[schema.drops[0]]))
+    return table, (~np.any(list(gaps.values()), axis=0)).astype(np.float64)
 
 
 def coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets

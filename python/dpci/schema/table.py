@@ -185,6 +185,11 @@ class Schema(FileSchema):
         return 1.0 / self.target.scaling[1] if isinstance(self.target, NumericTarget) else None
 
     @property
+    def drops(self) -> tuple[str, ...]:
+        """Columns with missing values whose rows weigh 0."""
+        return tuple(column.name for column in self.columns if column.drops)
+
+    @property
     def has_levels(self) -> bool:
         """Whether there are groups of columns, and all of them are indicators."""
         groups = [part for part in self._parts if part.width > 1]

@@ -332,11 +332,13 @@ class Chunks:
         paths = find_tables(as_paths(path))
         beside = _check_beside(beside)
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
+        # Gaps are completed, and rows with missing values weighed, where the cells themselves are read.
+        by = schema if isinstance(schema, Schema) and not schema.drops else None
 
         def encode(batch: Columns) -> Chunk:
             rows: tuple[Any, Any] = batch, None
-            if isinstance(schema, Schema):
-                rows = encoded_rows(schema, batch), schema.targets(batch)
+            if by is not None:
+                rows = encoded_rows(by, batch), by.targets(batch)
             return *rows, {name: given_cells(batch[name]) for name in beside}
 
         together = _checked_together(together, beside)
@@ -354,13 +356,11 @@ class Chunks:
                 *numeric_names(known_of(schema)),
                 *(name for name in beside if name not in (together, schema.persons)),
             },
-            # A schema with gaps reads the cells themselves.
-            categories=_alone(schema, beside, together) if isinstance(schema, Schema) else (),
+            categories=() if by is None else _alone(by, beside, together),
         )
-        names = schema.names if isinstance(schema, Schema) else None
-        chunks = cls(source, names=names, schema=schema)
+        chunks = cls(source, names=None if by is None else by.names, schema=schema)
         chunks._held = True
-        if isinstance(schema, Schema) and isinstance(schema.target, ClassTarget):
+        if by is not None and isinstance(by.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
         return chunks
 

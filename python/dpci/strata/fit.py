@@ -317,6 +317,10 @@ def _check_loss(schema: Schema, loss: object) -> None:
             "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
             f"column, got loss={loss!r} with the target {schema.target.column!r}"
         )
+    if schema.drops:
+        raise InvalidInput(
+            f'missing must not be "drop" for strata, whose rows all count, got it for {schema.drops[0]!r}'
+        )
 
 
 def _groups(
@@ -337,7 +341,7 @@ def _groups(
     columns = named_columns(table)
     beside = columns_beside(columns, beside)
     whose: NDArray[np.intp] = column.indicators(column_of(columns, column.name)).argmax(axis=1)
-    rows, labels = encode_table(columns, None, schema)
+    rows, labels, _ = encode_table(columns, None, schema)
     people = None if beside.persons is None else numbered(beside.persons, len(whose), columns)
     weighed = None if beside.weights is None else weight_values(beside.weights, len(whose), columns)
     if people is not None and len(people):
