@@ -10,8 +10,9 @@ import dpci
 from dpci import _core
 from dpci.accounting.costs import noise_of
 from dpci.errors import DpciWarning
-from dpci.inference.curvature import curvature_noise, hidden_parameters, moved_parameters
+from dpci.inference.curvature import moved_parameters
 from dpci.inference.intervals import error_law, estimated_matrices
+from dpci.inference.remarks import curvature_noise, hidden_parameters
 from dpci.losses import Huber, HuberHinge, Quantile, SmoothHinge
 from dpci.released.model import record_of
 from support.keywords import assembled
