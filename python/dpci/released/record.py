@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
@@ -69,6 +69,8 @@ def _check_labels(name: str, value: object) -> Classes:
 
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
 ENCODED_WITHIN = "the schema encodes every record that it accepts within the public bounds"
+CHOSEN = "chosen"
+"""Metadata of a field whose choice summaries, pages and approvals list: the words under which they do."""
 NOISE_AWARE = "noise_aware"
 """The projection of fits whose matrices are kept as they were released, with the noise in them counted."""
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
@@ -173,6 +175,13 @@ class Record(Saved):
         }
 
     @property
+    def made_choices(self) -> list[tuple[str, str]]:
+        """Words and values of the fields that are :data:`CHOSEN`; without choices that were not made."""
+        found = [(part.metadata[CHOSEN], getattr(self, part.name)) for part in fields(self) if part.metadata]
+        given = [(words, value) for words, value in found if value is not None]
+        return [(words, f"{value:g}" if isinstance(value, float) else str(value)) for words, value in given]
+
+    @property
     def chosen(self) -> tuple[str, ...]:
         """Choices that must not depend on the data, as pages and reports list them; a source is asked for each."""
         return ("budget", "bounds", "categories", "columns")
@@ -242,7 +251,7 @@ class ModelRecord(Record):
     loss: SavedLoss
     l2_strength: NotNegative
     """λ as it was used: with what the variant "cms11" added."""
-    radius: Positive | None
+    radius: Positive | None = field(metadata={CHOSEN: "radius"})
     """Bound on the norm of the parameters; None where there is none."""
     intercept_scale: Positive | None
     """The constant appended to every row; None: none."""
