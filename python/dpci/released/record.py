@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, has_needless_seal, seal_cost, seal_facts
-from dpci.accounting.guarantee import (
-    Guarantee,
-    guarantee_of,
-    seal_totals,
-    spending_contradictions,
-)
+from dpci.accounting.guarantee import Guarantee, guarantee_of, seal_totals, spending_contradictions
 from dpci.base.codec import NotNegative, Positive, Saved, Version, formed, has_fields
 from dpci.base.validation import check_count, check_different, check_real, check_symmetric
 from dpci.budgets import (
@@ -178,8 +173,7 @@ class Record(Saved):
     def made_choices(self) -> list[tuple[str, str]]:
         """Words and values of the fields that are :data:`CHOSEN`; without choices that were not made."""
         found = [(part.metadata[CHOSEN], getattr(self, part.name)) for part in fields(self) if part.metadata]
-        given = [(words, value) for words, value in found if value is not None]
-        return [(words, f"{value:g}" if isinstance(value, float) else str(value)) for words, value in given]
+        return [(words, f"{value:g}" if isinstance(value, float) else value) for words, value in found if value]
 
     @property
     def chosen(self) -> tuple[str, ...]:
