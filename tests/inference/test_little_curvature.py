@@ -53,7 +53,7 @@ def test_intervals_cover_where_noise_hides_the_curvature(mechanism):
 def test_a_fit_says_that_noise_hides_the_curvature(mechanism):
     result, caught = caught_in(Huber(target_bound=3.0, k=0.05), mechanism=mechanism)
     warning = caught[dpci.MomentNoiseWarning]
-    assert "times the mean curvature that it shows" in str(warning)
+    assert all("times the mean curvature that it shows" in said for said in (str(warning), result.summary()))
     released = np.linalg.eigvalsh(result.hessian).mean()
     expected = result._record.noise_spectral_radius / max(released, 0.02)
     assert warning.ratio == pytest.approx(expected)
