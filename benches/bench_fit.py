@@ -2,9 +2,13 @@
 
 n=100,000, d=90 dense. Ours: parameters, moments, 91 exact intervals. Opponents at their best over one and two BLAS
 threads: scikit-learn's newton-cholesky (tol 1e-10) and SciPy's L-BFGS-B (gtol 1e-10). Minimum of five, one run, ours
-pinned to one core; scaling to two cores apart. Also prints the peak memory of a fit. Run on an idle machine.
+pinned to one core; scaling to two cores apart. Also prints the peak memory of a fit, and what a ledger adds to one of
+1,000,000 x 20. Run on an idle machine. Interpreters of other environments may follow, such as one in which an older
+commit is installed (`git worktree add OLD COMMIT; OLD/.venv/bin/python` after `make -C OLD build`): the fits with a
+ledger are then timed there too.
 """
 
+import os
 import subprocess
 import sys
 import warnings
@@ -70,6 +74,41 @@ def peak_memory() -> None:
     print(f"\npeak memory of a fit of 500,000 x 91: input plus {float(share):.1%}")
 
 
+# Names that every commit has: one that is compared may be old.
+_WITH_LEDGER = """
+import time, warnings, numpy as np, dpci
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.uniform(-1.0, 1.0, (1_000_000, 20)) / np.sqrt(20.0)
+y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-3.0 * X[:, 0])), 1.0, -1.0)
+def seconds(**ledger):
+    start = time.perf_counter()
+    dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.01, classes=(-1, 1), **ledger)
+    return time.perf_counter() - start
+ledger = dpci.Ledger(dpci.PureDP(1000.0))
+rounds = [(seconds(), seconds(ledger=ledger)) for _ in range(6)][1:]
+print(*map(min, zip(*rounds)))
+"""
+
+
+def ledger_cost(interpreters: list[str]) -> None:
+    """Least times of fits with and without a ledger, which take turns, on the one core of the process."""
+    found = {}
+    for python in interpreters:
+        # Others have a package of their own.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or python == interpreters[0]}
+        command = [python, "-W", "ignore", "-c", _WITH_LEDGER]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        alone, paid = map(float, ran.stdout.split())
+        found[python] = [f"{alone:.3f}", f"{paid:.3f}", f"{paid / alone:.2f}", paid]
+    ours = found[interpreters[0]][-1]
+    print("\nfit of 1,000,000 x 20 on one core, seconds")
+    table(
+        ["environment", "alone", "with a ledger", "ratio", "with a ledger over ours"],
+        [[python, *shown, f"{paid / ours:.2f}"] for python, (*shown, paid) in found.items()],
+    )
+
+
 def main() -> None:
     print_machine()
     X, y = rows(N, D)
@@ -95,6 +134,8 @@ def main() -> None:
         + [[k, f"{v[0]:.3f}", f"{v[1]:.3f}", f"{ours / min(v):.2f}"] for k, v in opponents.items()],
     )
     peak_memory()
+    pin(1)
+    ledger_cost([sys.executable, *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import dpci
 from dpci import _core
 from dpci.accounting.costs import noise_of
 from dpci.errors import DpciWarning
-from dpci.inference.curvature import curvature_noise, hidden_parameters, moved_parameters
+from dpci.inference.curvature import moved_parameters
 from dpci.inference.intervals import error_law, estimated_matrices
+from dpci.inference.remarks import curvature_noise, hidden_parameters
 from dpci.losses import Huber, HuberHinge, Quantile, SmoothHinge
 from dpci.released.model import record_of
 from support.keywords import assembled
@@ -52,7 +53,7 @@ def test_intervals_cover_where_noise_hides_the_curvature(mechanism):
 def test_a_fit_says_that_noise_hides_the_curvature(mechanism):
     result, caught = caught_in(Huber(target_bound=3.0, k=0.05), mechanism=mechanism)
     warning = caught[dpci.MomentNoiseWarning]
-    assert "times the mean curvature that it shows" in str(warning)
+    assert all("times the mean curvature that it shows" in said for said in (str(warning), result.summary()))
     released = np.linalg.eigvalsh(result.hessian).mean()
     expected = result._record.noise_spectral_radius / max(released, 0.02)
     assert warning.ratio == pytest.approx(expected)

@@ -183,6 +183,5 @@ class BaselineFit(
         ]
         if record.n_cells is not None:
             facts.append(("cells", f"{record.n_cells:,}"))
-        if record.radius is not None:
-            facts.append(("radius", f"{record.radius:g}"))
+        facts += record.made_choices
         return facts

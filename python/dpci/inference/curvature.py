@@ -1,4 +1,4 @@
-"""Checks whether the curvature of a loss can change within the errors of a fit, and whether noise hides it.
+"""Checks whether the curvature of a loss can change within the errors of a fit.
 
 The Huber hinge is linear below margin 1 - h, and the smooth hinge nearly so. With balanced classes the minimiser moves
 to the point where the curvature begins. The Hessian at the released parameters can then differ from the mean Hessian
@@ -8,15 +8,13 @@ released values only, so they are post-processing.
 """
 
 import math
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci import _core
 from dpci.accounting.costs import noise_of
 from dpci.errors import DpciError
-from dpci.inference.intervals import estimates_of, gradients_of_likelihood, law_of, refusal_of
+from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.released.record import NOISE_AWARE, FitRecord
 
 TRUSTED_ROOM = 3.0
@@ -25,62 +23,8 @@ TRUSTED_ROOM = 3.0
 TRUSTED_WIDTH = 1.0
 """The same for losses of real targets, whose residuals are spread more evenly than margins."""
 
-TRUSTED_HIDING = 1.0
-"""Greatest :func:`curvature_noise` without a warning."""
-
-_CLEAR = 2.0
-"""Standard deviations of the noise above which the curvature along a parameter is seen."""
-
 _PART = 0.5
 """Least part of the mean squared errors that the first parameter causes in predictors, with which others are named."""
-
-
-def curvature_noise(record: FitRecord) -> float | None:
-    """Return the spectral radius of the noise in the Hessian over the mean curvature that the released Hessian shows.
-
-    The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. It is for
-    losses that are not a likelihood, and for persons and weights, if the intervals count the noise; None for other
-    fits. The gradients' covariance of a likelihood is a multiple of the data part, so that less depends on the
-    curvature.
-    """
-    if record.projection != NOISE_AWARE or gradients_of_likelihood(record) or noise_of(record.steps, "hessian") is None:
-        return None
-    hessian = record.hessian
-    if hessian is None:
-        return None
-    convexity = record.strong_convexity
-    with np.errstate(all="ignore"):
-        mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
-    return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
-
-
-def hidden_parameters(record: FitRecord, *, variances: bool = False) -> tuple[str, ...]:
-    """Return the parameters along which the noise can hide the curvature of the data, the most hidden one first.
-
-    Along these the released Hessian exceeds the strong convexity by less than two standard deviations of its noise;
-    with ``variances`` also those along which the released variance of the gradients is less than two of its own.
-    Nothing is returned where the intervals do not count the noise.
-    """
-    seen = _seen(record, "hessian")
-    if seen is not None and variances:
-        variance = _seen(record, "gradient_cov")
-        seen = seen if variance is None else np.minimum(seen, variance)
-    if seen is None:
-        return ()
-    return tuple(record.names[j] for j in np.argsort(seen) if seen[j] < _CLEAR)
-
-
-def _seen(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> NDArray[np.float64] | None:
-    """Return what a released matrix shows of the data along each parameter, in standard deviations of its noise."""
-    noise = noise_of(record.steps, matrix) if record.projection == NOISE_AWARE else None
-    released = record.hessian if matrix == "hessian" else record.gradient_cov
-    if noise is None or released is None:
-        return None
-    law, size = noise
-    deviation = _core.sealed_std_dev(law, scale=size, dim=len(record.names), seal_std_dev=0.0)
-    shown_along = np.diag(released) - (record.strong_convexity if matrix == "hessian" else 0.0)
-    with np.errstate(all="ignore"):
-        return shown_along / deviation
 
 
 def moved_parameters(record: FitRecord, cov: NDArray[np.float64]) -> tuple[str, ...]:

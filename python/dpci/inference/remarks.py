@@ -1,8 +1,14 @@
 """Warnings about a fit, and the same as notes for its readers, from released values alone."""
 
+import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci import _core
+from dpci.accounting.costs import noise_of
 from dpci.errors import (
     CommonLevelWarning,
     CurvatureWarning,
@@ -12,16 +18,8 @@ from dpci.errors import (
     MomentNoiseWarning,
 )
 from dpci.inference.common_levels import levels_of, note
-from dpci.inference.curvature import (
-    TRUSTED_HIDING,
-    curvature_noise,
-    hidden_parameters,
-    moved_parameters,
-    room_of,
-    shown,
-    trusted_room,
-)
-from dpci.inference.intervals import estimates_of, law_of, refusal_of
+from dpci.inference.curvature import moved_parameters, room_of, shown, trusted_room
+from dpci.inference.intervals import estimates_of, gradients_of_likelihood, law_of, refusal_of
 from dpci.released.calibration import hides_class, last_step
 from dpci.released.newton import Newton
 from dpci.released.record import NOISE_AWARE, FitRecord
@@ -40,6 +38,12 @@ TRUSTED_LEVERAGE = 0.75
 
 TRUSTED_GROWTH = 0.3
 """Greatest growth of the predictor of classes in the last of several Newton steps without a warning."""
+
+TRUSTED_HIDING = 1.0
+"""Greatest :func:`curvature_noise` without a warning."""
+
+_CLEAR = 2.0
+"""Standard deviations of the noise above which the curvature along a parameter is seen."""
 
 _NAMED = 5
 """Most parameters that a warning names."""
@@ -191,6 +195,54 @@ def _on_noise(record: FitRecord) -> Iterator[Remark]:
             f"{_on_hidden(parameters, 'curvature or the variance of the gradients')}"
         )
         yield Remark.of(MomentNoiseWarning, said, advice, ratio=spread, parameters=parameters)
+
+
+def curvature_noise(record: FitRecord) -> float | None:
+    """Return the spectral radius of the noise in the Hessian over the mean curvature that the released Hessian shows.
+
+    The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. It is for
+    losses that are not a likelihood, and for persons and weights, if the intervals count the noise; None for other
+    fits. The gradients' covariance of a likelihood is a multiple of the data part, so that less depends on the
+    curvature.
+    """
+    if record.projection != NOISE_AWARE or gradients_of_likelihood(record) or noise_of(record.steps, "hessian") is None:
+        return None
+    hessian = record.hessian
+    if hessian is None:
+        return None
+    convexity = record.strong_convexity
+    with np.errstate(all="ignore"):
+        mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
+    return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
+
+
+def hidden_parameters(record: FitRecord, *, variances: bool = False) -> tuple[str, ...]:
+    """Return the parameters along which the noise can hide the curvature of the data, the most hidden one first.
+
+    Along these the released Hessian exceeds the strong convexity by less than two standard deviations of its noise;
+    with ``variances`` also those along which the released variance of the gradients is less than two of its own.
+    Nothing is returned where the intervals do not count the noise.
+    """
+    seen = _seen(record, "hessian")
+    if seen is not None and variances:
+        variance = _seen(record, "gradient_cov")
+        seen = seen if variance is None else np.minimum(seen, variance)
+    if seen is None:
+        return ()
+    return tuple(record.names[j] for j in np.argsort(seen) if seen[j] < _CLEAR)
+
+
+def _seen(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> NDArray[np.float64] | None:
+    """Return what a released matrix shows of the data along each parameter, in standard deviations of its noise."""
+    noise = noise_of(record.steps, matrix) if record.projection == NOISE_AWARE else None
+    released = record.hessian if matrix == "hessian" else record.gradient_cov
+    if noise is None or released is None:
+        return None
+    law, size = noise
+    deviation = _core.sealed_std_dev(law, scale=size, dim=len(record.names), seal_std_dev=0.0)
+    shown_along = np.diag(released) - (record.strong_convexity if matrix == "hessian" else 0.0)
+    with np.errstate(all="ignore"):
+        return shown_along / deviation
 
 
 def _on_curvature(record: FitRecord) -> Iterator[DpciWarning]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, has_needless_seal, seal_cost, seal_facts
-from dpci.accounting.guarantee import (
-    Guarantee,
-    guarantee_of,
-    seal_totals,
-    spending_contradictions,
-)
+from dpci.accounting.guarantee import Guarantee, guarantee_of, seal_totals, spending_contradictions
 from dpci.base.codec import NotNegative, Positive, Saved, Version, formed, has_fields
 from dpci.base.validation import check_count, check_different, check_real, check_symmetric
 from dpci.budgets import (
@@ -69,6 +64,8 @@ def _check_labels(name: str, value: object) -> Classes:
 
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
 ENCODED_WITHIN = "the schema encodes every record that it accepts within the public bounds"
+CHOSEN = "chosen"
+"""Metadata of a field whose choice summaries, pages and approvals list: the words under which they do."""
 NOISE_AWARE = "noise_aware"
 """The projection of fits whose matrices are kept as they were released, with the noise in them counted."""
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
@@ -173,6 +170,12 @@ class Record(Saved):
         }
 
     @property
+    def made_choices(self) -> list[tuple[str, str]]:
+        """Words and values of the fields that are :data:`CHOSEN`; without choices that were not made."""
+        found = [(part.metadata[CHOSEN], getattr(self, part.name)) for part in fields(self) if part.metadata]
+        return [(words, f"{value:g}" if isinstance(value, float) else value) for words, value in found if value]
+
+    @property
     def chosen(self) -> tuple[str, ...]:
         """Choices that must not depend on the data, as pages and reports list them; a source is asked for each."""
         return ("budget", "bounds", "categories", "columns")
@@ -242,7 +245,7 @@ class ModelRecord(Record):
     loss: SavedLoss
     l2_strength: NotNegative
     """λ as it was used: with what the variant "cms11" added."""
-    radius: Positive | None
+    radius: Positive | None = field(metadata={CHOSEN: "radius"})
     """Bound on the norm of the parameters; None where there is none."""
     intercept_scale: Positive | None
     """The constant appended to every row; None: none."""

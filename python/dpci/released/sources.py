@@ -32,8 +32,7 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     ]
     if record.newton is None:
         found.append(PublicValue("l2_strength", f"{record.l2_strength:g}", ""))
-    if record.radius is not None:
-        found.append(PublicValue("radius", f"{record.radius:g}", ""))
+    found += [PublicValue(name, value, "") for name, value in record.made_choices]
     if record.neighbors == "add_remove":
         source = "released with noise, as a part of the whole" if record.n_is_released else ""
         found.append(PublicValue("n_public", f"{record.n_samples:,}", source))

@@ -390,7 +390,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         ("rows", _domain(record)),
         (n_name, f"{record.n_samples:,}"),
         *([] if record.newton is not None else [("lambda", _ridge(record))]),
-        *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
+        *record.made_choices,
         ("moments", "none released" if record.hessian is None else _moments(record)),
     ]
 
