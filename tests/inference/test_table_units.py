@@ -242,15 +242,14 @@ def test_with_a_huge_budget_they_are_those_of_statsmodels():
     assert np.abs(found.scaled.params / np.asarray(expected.params) - 1).max() > 0.5
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_every_kind_of_column(intercept):
+def test_every_kind_of_column():
     columns = (
         NumericColumn(name="age", lower=20, upper=60),
         NumericColumn(name="dose", lower=-1, upper=6, scale="unit", transform="signed_log"),
         CategoricalColumn(name="sex", categories=("F", "M")),
     )
     schema = Schema(columns=columns, target=SCHEMA.target)
-    result = dpci.fit(TABLE, schema=schema, rows=dpci.rows.Within(intercept=0.5 if intercept else False), **KEYWORDS)
+    result = dpci.fit(TABLE, schema=schema, rows=dpci.rows.Within(intercept=0.5), **KEYWORDS)
     assert result.names == ("age", "dose", "sex=F", "sex=M", "intercept")
     assert result.units[1:4] == ("per log unit", "against no category", "against no category")
     rows = np.column_stack([TABLE.age, np.log1p(TABLE.dose), TABLE.sex == "F", TABLE.sex == "M", np.ones(len(TABLE))])
@@ -270,12 +269,46 @@ def test_every_kind_of_column(intercept):
     assert "about a factor of 2.7" not in found.to_html()
 
 
-def test_without_an_intercept_there_is_none_where_nothing_is_moved():
-    columns = (NumericColumn(name="dose", lower=0, upper=6, scale="unit"), SCHEMA.columns[1])
-    result = dpci.fit(
-        TABLE, schema=Schema(columns=columns, target=SCHEMA.target), rows=dpci.rows.Within(intercept=False), **KEYWORDS
-    )
-    assert result.names == ("dose", "sex=M")
+WITHOUT = {
+    "0 + dose": (["dose"], lambda t: [t.dose]),
+    "0 + dose + C(sex, ref='M')": (["dose", "sex=F", "sex=M"], lambda t: [t.dose, t.sex == "F", t.sex == "M"]),
+    "0 + sex:dose": (["sex=F:dose", "sex=M:dose"], lambda t: [t.dose * (t.sex == sex) for sex in "FM"]),
+}
+
+
+@pytest.mark.parametrize("formula", WITHOUT)
+@pytest.mark.parametrize("outcome", ["ill", "age", "visits"])
+def test_a_formula_without_an_intercept_is_the_model_of_r(formula, outcome):
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    names, columns = WITHOUT[formula]
+    count = NumericTarget(column="visits", lower=0, upper=8, scale="unit")
+    years = NumericTarget(column="age", lower=10, upper=70)
+    target, loss, y, family = {
+        "ill": (SCHEMA.target, "logistic", COUNTED.ill != "no", sm.families.Binomial()),
+        "age": (years, dpci.losses.Huber(k=3.0), COUNTED.age, sm.families.Gaussian()),
+        "visits": (count, dpci.losses.Poisson(count_bound=1), COUNTED.visits, sm.families.Poisson()),
+    }[outcome]
+    described = (NumericColumn(name="dose", lower=-5, upper=10), SCHEMA.columns[1])
+    schema = Schema.from_formula(f"~ {formula}", Schema(columns=described, target=target))
+    if outcome == "visits" and not schema.has_constant:
+        with pytest.raises(InvalidInput, match="must have an intercept, or a categorical column"):
+            dpci.plan(n_samples=9, schema=schema, loss=loss, budget=dpci.ZCDP(1.0))
+        return
+    design = np.column_stack(columns(COUNTED)).astype(float)
+    expected = sm.GLM(y.astype(float), design, family=family).fit().params
+    for more in ({}, {"loss": "squared"})[: 1 + (outcome == "age")]:
+        found = dpci.fit(COUNTED, schema=schema, budget=dpci.ZCDP(1e9), seed=1, **{"loss": loss, **more})
+        assert list(found.names) == names == list(found.conf_int().names)
+        np.testing.assert_allclose(found.params, expected, rtol=1e-3, atol=1e-3)
+        mean = found.predict_proba(COUNTED)[:, 1] if outcome == "ill" else found.predict(COUNTED)
+        link = {"ill": lambda u: 1 / (1 + np.exp(-u)), "age": np.asarray, "visits": np.exp}[outcome]
+        np.testing.assert_allclose(mean, link(design @ found.params), rtol=1e-6)
+        assert all(name in found.to_html() for name in names)
+
+
+def test_rows_of_a_schema_keep_its_intercept():
+    with pytest.raises(InvalidInput, match="write a model without one as a formula"):
+        dpci.plan(n_samples=9, schema=SCHEMA, rows=dpci.rows.Within(intercept=False), budget=dpci.ZCDP(1.0))
 
 
 @pytest.mark.parametrize("scale", ["symmetric", "unit"])
@@ -309,9 +342,8 @@ def count_fit(loss, **keywords):
 
 
 @pytest.mark.parametrize("loss", COUNT_LOSSES)
-@pytest.mark.parametrize("intercept", [True, False])
-def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, intercept):
-    found = count_fit(loss, moments="none", l2_strength=1.0, intercept=intercept)
+def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss):
+    found = count_fit(loss, moments="none", l2_strength=1.0)
     assert found.names[-1] == "intercept"
     np.testing.assert_allclose(np.exp(design(COUNTED) @ found.params), found.predict(COUNTED), rtol=1e-9)
 

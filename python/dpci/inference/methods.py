@@ -34,6 +34,7 @@ from dpci.inference.targets.units import (
     ScaledColumns,
     odds_ratios,
     rate_ratios,
+    slopes,
     unit_map,
 )
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
@@ -170,8 +171,7 @@ class Inference(FitFacts, Estimated):
         self, level: float, contrast: Contrast | None, simultaneous: Simultaneous | None, target: Target
     ) -> ConfidenceIntervals:
         """Return intervals of linear combinations, or of each coefficient but the intercept."""
-        record = self._release
-        wanted = record.by_predictor(record.columns) if contrast is None else contrast
+        wanted = slopes(self._release, self.names) if contrast is None else contrast
         return self.conf_int(level=level, contrast=wanted, simultaneous=simultaneous, target=target)
 
     def marginal_effects(

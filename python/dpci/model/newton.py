@@ -40,7 +40,7 @@ def check_newton(keywords: dict[str, Any]) -> None:
     used_keywords(keywords, NewtonSteps.name, allowed=("classes",), advice=advice)
     schema = keywords.get("schema")
     if isinstance(schema, Schema | PartialSchema):
-        intercept = read_rows(keywords.get("rows"))[2] is not None and known_of(schema).intercept
+        intercept = read_rows(keywords.get("rows"))[2] is not None and known_of(schema).has_constant
         check_references(schema, fit_intercept=intercept, ridge="l2_strength=, the weight of a ridge")
 
 

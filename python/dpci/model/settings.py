@@ -41,7 +41,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
-from dpci.schema.table import Schema, on_violation_of
+from dpci.schema.table import Schema, fitted_constant, on_violation_of
 from dpci.sources.described import check_schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_terms
 
@@ -283,8 +283,7 @@ class Settings(DerivedFacts, NoisyChoices):
         _check_counts(self.loss.name, schema)
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
-        if not schema.intercept:
-            object.__setattr__(self, "intercept", None)
+        object.__setattr__(self, "intercept", fitted_constant(schema, self.intercept))
         object.__setattr__(self, "classes", classes)
 
     def spec(
@@ -349,6 +348,11 @@ class Settings(DerivedFacts, NoisyChoices):
 def _check_counts(loss: str, schema: Schema) -> None:
     """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
     target = schema.target
+    if loss in COUNTS and not schema.has_constant:
+        raise InvalidInput(
+            f"the formula must have an intercept, or a categorical column with all its categories, for the {loss} loss "
+            "with a schema, which divides counts by their upper bound, got neither"
+        )
     if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
         raise InvalidInput(
             f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "

@@ -19,7 +19,7 @@ from dpci.regression.columns import Columns
 from dpci.regression.equations import check_covariance, default_covariance, solve
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord, record_of
-from dpci.regression.shown.show import summary_of_release
+from dpci.regression.shown.show import has_units, summary_of_release
 from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown, shown_of
 from dpci.shown.document import Document
@@ -145,6 +145,12 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
             For unknown names, and if the regressors vary no more than the noise. The message then names the columns.
         """
         model = self._model(target, features, intercept, l2_strength, covariance)
+        table = self._record.table
+        if table is not None and table.has_constant and not model.fit_intercept and has_units(self._record, model):
+            raise InvalidInput(
+                "intercept must be True with a schema, which moves columns to the middle of their bounds, got False: "
+                "release the matrix of a formula without an intercept, such as 'y ~ 0 + age'"
+            )
         return LinearFit(RegressionRecord(release=self._record, model=model), solve(self._record, model))
 
     def submodels(

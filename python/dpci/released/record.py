@@ -599,6 +599,11 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         f"{record.columns} with a schema of {table.names}",
     )
     yield (
+        (record.intercept_scale is not None) != table.has_constant,
+        f"a constant must be fitted where the schema has one ({table.has_constant})",
+        f"intercept_scale={record.intercept_scale}",
+    )
+    yield (
         bool(table.persons) and record.persons is None,
         f"persons must be given where the schema names a column of them, {table.persons!r}",
         "persons=None",

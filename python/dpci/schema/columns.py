@@ -38,6 +38,7 @@ from dpci.schema.cells import (
 from dpci.schema.transforms import Transform, back, forth
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
+TargetScale: TypeAlias = Literal["symmetric", "unit", "origin"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
@@ -546,34 +547,43 @@ class CategoricalTarget:
 @column("lower", "upper", otherwise="UnboundedTarget")
 @dataclass(frozen=True, kw_only=True)
 class NumericTarget:
-    """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit")."""
+    """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit").
+
+    With "origin" it is divided by its greatest absolute value, so that 0 stays 0: a schema of a model without a
+    constant has this scale.
+    """
 
     column: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
-    scale: Scale = "symmetric"
+    scale: TargetScale = "symmetric"
     source: str = ""
     unit: str = ""
 
     @property
     def scaling(self) -> tuple[float, float]:
         """``(offset, slope)``: what `encode` gives is offset + slope * value."""
+        if self.scale == "origin":
+            return 0.0, 1.0 / self.as_column().size
         offset, slope = self.as_column().scaling
         return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
         _take_name(self, "column")
         _take_bounds(self, self.column)
-        _check_choice(self.column, "scale", self.scale, Scale)
+        _check_choice(self.column, "scale", self.scale, TargetScale)
 
     def as_column(self) -> NumericColumn:
-        """Return the same as a column."""
-        return NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale)
+        """Return the same as a column; of "origin" with its bounds alone."""
+        scale: Scale = "unit" if self.scale == "unit" else "symmetric"
+        return NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=scale)
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) scaled targets."""
         check_target_present(self.column, values)
-        return self.as_column().encode(values)[:, 0]
+        column = self.as_column()
+        numbers = column.numbers(values)
+        return numbers / column.size if self.scale == "origin" else column.scaled(numbers)
 
     def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scaled numbers in the unit of the column; nothing is clipped."""

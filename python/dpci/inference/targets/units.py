@@ -312,11 +312,18 @@ def unit_map(record: FitRecord) -> UnitMap:
     """Return the map from the parameters of a fit with a schema to coefficients in the units of the table."""
     if record not in _MAPS:
         schema, matrix, shift = _coefficients(record)
-        units = (*schema.units, "at 0")
-        kept = _kept(record, matrix, shift)
-        mapped = _of_each_predictor(record, matrix[kept], shift[kept], (*record.columns, INTERCEPT)[kept])
-        _MAPS[record] = UnitMap(*mapped, units[kept] * len(record.prefixes))
+        as_written, names, units = schema.written
+        if record.intercept_scale is None:  # no column is moved then, nor is the target
+            as_written, names, units = as_written[:-1], names[:-1], units[:-1]
+        mapped = _of_each_predictor(record, as_written @ matrix, as_written @ shift, names)
+        _MAPS[record] = UnitMap(*mapped, units * len(record.prefixes))
     return _MAPS[record]
+
+
+def slopes(record: FitRecord, names: tuple[str, ...]) -> list[str]:
+    """Return the names of the coefficients but those of intercepts."""
+    intercepts = record.by_predictor((INTERCEPT,)) if record.intercept_scale is not None else ()
+    return [name for name in names if name not in intercepts]
 
 
 def _of_each_predictor(
@@ -351,13 +358,6 @@ def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
         elif record.loss["name"] in COUNTS:  # the log of the mean of slope times the count
             shift[k] = -math.log(slope)
     return schema, matrix, shift
-
-
-def _kept(record: FitRecord, matrix: _F64, shift: _F64) -> slice:
-    """Return the coefficients that there are: without an intercept, scaled columns may have one all the same."""
-    # In the units of the table they have one, unless none of them is moved.
-    has_constant = record.intercept_scale is not None or matrix[-1].any() or shift[-1]
-    return slice(None) if has_constant else slice(len(matrix) - 1)
 
 
 def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
