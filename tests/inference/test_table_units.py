@@ -303,7 +303,9 @@ def test_a_formula_without_an_intercept_is_the_model_of_r(formula, outcome):
         mean = found.predict_proba(COUNTED)[:, 1] if outcome == "ill" else found.predict(COUNTED)
         link = {"ill": lambda u: 1 / (1 + np.exp(-u)), "age": np.asarray, "visits": np.exp}[outcome]
         np.testing.assert_allclose(mean, link(design @ found.params), rtol=1e-6)
-        assert all(name in found.to_html() for name in names)
+        if isinstance(found, dpci.PrivateFit):
+            np.testing.assert_allclose(found.decision_function(COUNTED), design @ found.params, rtol=1e-6)
+        assert all(name in found.summary() for name in names)
 
 
 def test_rows_of_a_schema_keep_its_intercept():
@@ -490,3 +492,10 @@ def test_a_regression_of_another_target_says_whose_units_it_has():
     fit = dpci.fit(table, schema=Schema(columns=(age,), target=dose), loss="squared", budget=dpci.ZCDP(1e6), seed=1)
     other = dpci.regression.MomentMatrix.of(fit).fit("age", features=["dose"])
     assert ["those of the encoded columns" in each.summary() for each in (fit, other)] == [False, True]
+
+
+def test_no_line_leads_through_a_probability_that_nobody_knows():
+    rough = dpci.fit(TABLE, **{**KEYWORDS, "schema": SCHEMA, "budget": dpci.PureDP(0.02)})
+    found = rough.marginal_effects(AT)
+    assert np.isnan(found.estimate).all()
+    assert "too uncertain" in found.refusals[0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 from support.fits import SETTINGS, make_rows
 from support.keywords import assembled
@@ -209,8 +210,11 @@ def test_a_fit_of_noise_alone_has_no_results():
     for part in ("No results", "This fit has no estimates to publish"):
         assert part in page
     assert np.isnan(fit.params).all()
+    assert np.isnan(fit.scaled.params).all()
+    with pytest.raises(dpci.InvalidInput, match="predictions need coefficients, got none: too little information"):
+        fit.predict({column.name: [] for column in fit.schema.columns})
     for text in (page, fit.summary(), fit.summary(full=True), repr(fit)):
-        assert not any(f"{number:.4f}" in text for number in fit.scaled.params)
+        assert not any(f"{number:.4f}" in text for number in record_of(fit).params)
     for part in ("may be shared as it is", "Sentences to publish", "Released parameters"):
         assert part not in page
 

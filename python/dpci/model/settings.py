@@ -26,7 +26,7 @@ from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, SoftLogistic, check_loss, declaration
 from dpci.mechanisms import (
     Mechanism,
     MechanismLike,
@@ -281,6 +281,11 @@ class Settings(DerivedFacts, NoisyChoices):
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
         _check_counts(self.loss.name, schema)
+        if self.loss.name == SoftLogistic.name and getattr(schema.target, "scale", "unit") != "unit":
+            raise InvalidInput(
+                "the target of a schema must have scale='unit' and an intercept for the soft_logistic loss, which "
+                f"models a share of the range of its bounds, got {schema.target}"
+            )
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         object.__setattr__(self, "intercept", fitted_constant(schema, self.intercept))

@@ -11,6 +11,7 @@ from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import FitInference
+from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
 from dpci.report.summary import Numbers, View, ratio_intervals, ratios_of
@@ -53,8 +54,11 @@ class ShownModel(Shown):
             # A model of Python, of encoded targets.
             labels = class_labels(target) or fitted.classes
             return [labels[sign > 0] for sign in predicted]
-        soft = fitted.loss["name"] == "soft_logistic"
-        scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
+        name = fitted.loss["name"]
+        if name in (*LOCATIONS, *COUNTS):
+            predicted = fitted.predict(rows)
+            return list((predicted if fitted.schema is not None else target.decode(predicted)).tolist())
+        scaled = fitted.predict_proba(rows)[:, 1] if name in PROBABILISTIC else fitted.decision_function(rows)
         return list(target.decode(scaled).tolist())
 
     def probable(self, rows: NamedRows) -> Sequence[list[float]]:
