@@ -120,7 +120,7 @@ def test_parameters_without_an_estimate_are_told(hidden):
     assert "No estimate of region=lost, age=missing: at this budget the noise hides it." in text
     assert "| outcome | ill (yes against no) |" in text
     numbers = text[text.index("## The numbers to be approved") : text.index("## What the budget covers")]
-    assert f"| age | per 10 year | {hidden.params[0]:.4f} |" in numbers
+    assert f"| age | per 10 years | {hidden.params[0]:.4f} |" in numbers
     assert "| region=lost | against north | - |" in numbers
     assert "Every parameter has an interval" in fit().officer_report()
 

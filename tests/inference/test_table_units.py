@@ -63,9 +63,9 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
     np.testing.assert_allclose(
         fit.odds_ratios(contrast="age").estimate, result.odds_ratios(contrast={"age": 10}).estimate, rtol=1e-12
     )
-    assert fit.units[0] == "per 10 year"
+    assert fit.units[0] == "per 10 years"
     for shown in (fit.summary(), repr(fit.odds_ratios()), fit.to_html(), fit.summary(full=True)):
-        assert "per 10 year" in shown
+        assert "per 10 years" in shown
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert again.units == fit.units
     # A comparison with a schema that agrees is as it was.
@@ -76,7 +76,7 @@ def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
     ages = TABLE.age / 10.0
     named = {"age": ages, "age^2": ages**2, "sex=M": TABLE.sex == "M", "dose": TABLE.dose, "intercept": 1.0}
     named["sex=M:age"] = named["age:sex=M"] = named["sex=M"] * ages
-    assert "per (10 year)^2" in model.units
+    assert "per (10 years)^2" in model.units
     predicted = sum(
         value * np.asarray(named[name], dtype=float) for name, value in zip(model.names, model.params, strict=True)
     )
@@ -94,16 +94,16 @@ def test_a_contrast_names_its_unit():
     decades = dpci.fit(TABLE, schema=dataclasses.replace(SCHEMA, columns=columns), **KEYWORDS)
     found, sex = decades, decades.names[1]
     each, other = decades.odds_ratios(contrast={"age": 10}), decades.odds_ratios(contrast=[{"age": 1, sex: -1}, "age"])
-    assert each.per == ("per 100 year",)
+    assert each.per == ("per 100 years",)
     assert each.estimate == pytest.approx(np.exp(10 * found.params[0]))
-    assert other.per == ("combination", "per 10 year")
-    assert found.conf_int(contrast={"age": -0.5}).per == ("per -5 year",)
+    assert other.per == ("combination", "per 10 years")
+    assert found.conf_int(contrast={"age": -0.5}).per == ("per 5 years less",)
     assert found.conf_int(contrast={sex: 2}).per == ("combination",)
     at = {"age": 40, "sex": "F", "dose": 1}
     at = {name: at[name] for name in (column.name for column in columns)}
     effects = decades.marginal_effects(at)
     plain = dpci.fit(TABLE, schema=SCHEMA, **KEYWORDS).marginal_effects(at)
-    assert effects.per[:2] == ("per 10 year", "against F")
+    assert effects.per[:2] == ("per 10 years", "against F")
     assert plain.per[0] == "per year"
     assert (effects.estimate / plain.estimate)[:2] == pytest.approx([10, 1])
 
@@ -160,7 +160,7 @@ def test_intervals_name_the_unit_of_each_row(result):
     shown = repr(result.odds_ratios()).splitlines()
     assert shown[1].split()[:2] == ["name", "unit"]
     assert all(unit in line for unit, line in zip(units.units, shown[3:], strict=False))
-    assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("per 10 year", "per year")
+    assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("per 10 years", "per year")
     assert result.scaled.conf_int().per == ("",) * len(result.names)
 
 

@@ -71,7 +71,7 @@ class NumericColumn:
     source : str
         Why the bounds are public.
     unit : str
-        Unit of the numbers in the table, such as "year", which results name.
+        Unit of the numbers in the table, such as "year", which results name, in the singular.
     per : float
         Coefficients and odds ratios are given per this many units: 1000 of an income in euros gives "per 1,000 EUR". It
         changes no row and may be chosen at any time.
@@ -126,10 +126,8 @@ class NumericColumn:
     @property
     def counted_unit(self) -> str:
         """Unit of a coefficient: "year", "1,000 EUR", "log unit"."""
-        if self.per != 1.0:
-            return f"{self.per:,.15g} {self.unit or 'units'}"
         unit = self.unit or "unit"
-        return unit if self.transform == "none" else f"log {unit}"
+        return counted(self.per, unit) if self.transform == "none" else f"log {unit}"
 
     @property
     def scaling(self) -> tuple[_F64, _F64]:
@@ -645,6 +643,19 @@ def class_labels(target: "Target") -> tuple[str, str] | None:
 Column: TypeAlias = NumericColumn | CategoricalColumn
 Gap: TypeAlias = UnboundedColumn | UnlistedColumn
 Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
+
+
+_WORDS = ("year", "month", "week", "day", "hour", "minute", "second", "point", "level", "unit", "dollar", "euro", "pound")
+"""Units that have an "s" in the plural; others stay as they are: "10 kg", "10 kg/m2"."""
+
+
+def counted(number: float, unit: str) -> str:
+    """Return a unit of which there are so many: "year", "10 years", "10 years less"."""
+    singular = unit.removesuffix("s")
+    if singular in _WORDS:
+        unit = singular if abs(number) == 1.0 else f"{singular}s"
+    amount = "" if abs(number) == 1.0 else f"{abs(number):,.15g} "
+    return f"{amount}{unit}{' less' if number < 0.0 else ''}"
 
 
 def _take_name(part: object, field: str) -> None:

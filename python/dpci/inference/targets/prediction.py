@@ -25,7 +25,7 @@ from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 from dpci.schema.cells import days_since
-from dpci.schema.columns import NumericColumn
+from dpci.schema.columns import NumericColumn, counted
 from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
@@ -183,8 +183,7 @@ def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
         if isinstance(column, NumericColumn):
             step, value = _STEP * (column.upper - column.lower), at[column.name]
             low, high = max(column.lower, value - step), min(column.upper, value + step)
-            unit = column.unit or ("unit" if column.per == 1.0 else "units")
-            unit = f"per {unit}" if column.per == 1.0 else f"per {column.per:,.15g} {unit}"
+            unit = f"per {counted(column.per, column.unit or 'unit')}"
             yield _Change(column.name, column.name, (low, high), (high - low) / column.per, unit)
             continue
         reference = column.categories[0] if column.reference is None else column.reference

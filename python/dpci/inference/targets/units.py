@@ -26,7 +26,7 @@ from dpci.inference.intervals import OF_TABLE, SCALED, ConfidenceIntervals, Simu
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
-from dpci.schema.columns import NumericTarget
+from dpci.schema.columns import NumericTarget, counted
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
@@ -275,7 +275,7 @@ class ScaledColumns(Estimated, Displayed):
 
 
 def _unit_of(contrast: _F64, units: tuple[str, ...]) -> str:
-    """Return the unit of a combination of coefficients: "per 10 year" of ten times one per year."""
+    """Return the unit of a combination of coefficients: "per 10 years" of ten times one per year."""
     (places,) = np.nonzero(contrast)
     return _times(float(contrast[places[0]]), units[places[0]]) if len(places) == 1 else _COMBINATION
 
@@ -288,11 +288,11 @@ def _times(number: float, unit: str) -> str:
     """Return the unit of a multiple of a coefficient."""
     if number == 1.0:
         return unit
-    found = re.fullmatch(r"per (?:([\d,]+(?:\.\d+)?) )?(.+)", unit)
+    found = re.fullmatch(r"per (?:([\d,]+(?:\.\d+)?) )?([^,]+)(.*)", unit)
     if found is None:  # of a category, or the intercept
         return _COMBINATION
-    amount, what = found.groups()
-    return f"per {number * float((amount or '1').replace(',', '')):,.15g} {what}"
+    amount, what, where = found.groups()
+    return f"per {counted(number * float((amount or '1').replace(',', '')), what)}{where}"
 
 
 class UnitMap(NamedTuple):
@@ -385,4 +385,6 @@ def _exponentials(intervals: ConfidenceIntervals, what: str) -> ConfidenceInterv
 
 def _change(unit: str) -> str:
     """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
-    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+    of_log = re.search(r"\bper log [^,]+", unit)
+    change = "decrease" if of_log is not None and of_log[0].endswith(" less") else "increase"
+    return re.sub(r"\bper log [^,]+", f"per 2.7-fold {change} of 1 + the number", unit)
