@@ -10,7 +10,6 @@ import dpci
 from dpci.base.codec import checksum
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
-from support.keywords import assembled
 
 N = 2000
 rng = np.random.default_rng(8)

@@ -140,9 +140,10 @@ class Released(Parameters[AnyModel, AnyBudget]):
     ) -> NDArray[np.float64]:
         """Linear predictor of each row, shape (n,), the intercept included: in the unit of the schema's target, if any.
 
-        For counts it is the log of the mean, for a class the log odds or a score. If the fit had a schema, frames, mappings of columns, structured arrays and the paths of CSV and Parquet files
-        are tables like the fitted one, and are encoded by that schema. Arrays without names are rows that are encoded
-        already. ``schema``, if it is given, must have the same columns as that schema.
+        For counts it is the log of the mean, for classes the log odds or a score. If the fit had a schema, frames,
+        mappings of columns, structured arrays and the paths of CSV and Parquet files are tables like the fitted one,
+        and are encoded by that schema. Arrays without names are rows that are encoded already. ``schema``, if it is
+        given, must have the same columns as that schema.
         """
         facts = self._record
         features = features_of(facts, X, schema=schema)

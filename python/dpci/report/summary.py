@@ -290,9 +290,7 @@ def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> lis
     assert record.table is not None  # noqa: S101  # for the type checker: in the units of a table
     n, (matrix, _, _) = len(record.prefixes), record.table.written
     width, rows = len(scaled) // n, matrix[: len(names) // n]
-    return [
-        scaled[i * width + int(row.argmax())] if row.sum() == 1.0 else "" for i in range(n) for row in rows
-    ]
+    return [scaled[i * width + int(row.argmax())] if row.sum() == 1.0 else "" for i in range(n) for row in rows]
 
 
 def _estimate_columns(numbers: Numbers) -> dict[str, list[str]]:

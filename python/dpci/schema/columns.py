@@ -645,7 +645,21 @@ Gap: TypeAlias = UnboundedColumn | UnlistedColumn
 Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 
 
-_WORDS = ("year", "month", "week", "day", "hour", "minute", "second", "point", "level", "unit", "dollar", "euro", "pound")
+_WORDS = (
+    "year",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "point",
+    "level",
+    "unit",
+    "dollar",
+    "euro",
+    "pound",
+)
 """Units that have an "s" in the plural; others stay as they are: "10 kg", "10 kg/m2"."""
 
 

@@ -164,7 +164,9 @@ def marginal_effects(
     found = estimates.mapped(gradients, effects - gradients @ estimates.params)
     names, units = (tuple(getattr(change, what) for change in changes) for what in ("name", "unit"))
     intervals = replace(found.conf_int(names, level=level, simultaneous=simultaneous), per=units)
-    return intervals if name == "squared" else _without_uncertain(intervals, estimates.mapped(rows, np.zeros(len(rows))))
+    return (
+        intervals if name == "squared" else _without_uncertain(intervals, estimates.mapped(rows, np.zeros(len(rows))))
+    )
 
 
 def _without_uncertain(effects: ConfidenceIntervals, ends: Estimates) -> ConfidenceIntervals:
