@@ -56,8 +56,8 @@ class ShownModel(Shown):
             return [labels[sign > 0] for sign in predicted]
         name = fitted.loss["name"]
         if name in (*LOCATIONS, *COUNTS):
-            predicted = fitted.predict(rows)
-            return list((predicted if fitted.schema is not None else target.decode(predicted)).tolist())
+            found = fitted.predict(rows)
+            return list((found if fitted.schema is not None else target.decode(found)).tolist())
         scaled = fitted.predict_proba(rows)[:, 1] if name in PROBABILISTIC else fitted.decision_function(rows)
         return list(target.decode(scaled).tolist())
 

@@ -147,9 +147,6 @@ class Schema(FileSchema):
         if repeated := sorted({name for name in used if used.count(name) > 1}):
             raise InvalidInput(f"a schema must name a column once, target included, got {repeated} twice")
         self._take_terms()
-        if isinstance(self.target, NumericTarget) and not self.has_constant and self.target.scaling[0] != 0.0:
-            # A target that is moved would be one with an intercept.
-            object.__setattr__(self, "target", dataclasses.replace(self.target, scale="origin"))
         names = self.names
         if len(set(names)) < len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
@@ -168,6 +165,9 @@ class Schema(FileSchema):
         used = {name for term in self.terms for name in term.columns}
         if self.terms and (unused := [column.name for column in self.columns if column.name not in used]):
             raise InvalidInput(f"every column must be in a term, got none with {unused}")
+        if isinstance(self.target, NumericTarget) and not self.has_constant and self.target.scaling[0] != 0.0:
+            # A target that is moved would be one with an intercept.
+            object.__setattr__(self, "target", dataclasses.replace(self.target, scale="origin"))
 
     @property
     def has_constant(self) -> bool:

@@ -172,7 +172,7 @@ def marginal_effects(
 def _without_uncertain(effects: ConfidenceIntervals, ends: Estimates) -> ConfidenceIntervals:
     """Return effects without those between two probabilities of which one is hardly known: no line is near them."""
     errors = ends.std_errors()
-    known = (np.nan_to_num(errors, nan=np.inf) <= _LINEAR).reshape(-1, 2).all(axis=1)
+    known = np.asarray((np.nan_to_num(errors, nan=np.inf) <= _LINEAR).reshape(-1, 2).all(axis=1))
     reasons = zip(effects.refusals, known, strict=True)
     refusals = tuple(reason if reason or is_known else _UNCERTAIN for reason, is_known in reasons)
     columns = (np.where(known, column, np.nan) for column in (effects.estimate, effects.lower, effects.upper))
