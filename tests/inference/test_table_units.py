@@ -124,7 +124,7 @@ def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(cap
     (tmp_path / "bare.json").write_text(bare.to_json())
     document = json.loads(ran(capsys, "report", tmp_path / "bare.json", "--json").out)
     assert document["interval_refusal"] == reason
-    assert document["in_units"][0] == {"name": "age", "unit": "per year", "estimate": bare.params[0]}
+    assert document["coefficients"][0] == {"name": "age", "unit": "per year", "estimate": bare.params[0]}
     for ask in (
         bare.conf_int,
         bare.summary_frame,

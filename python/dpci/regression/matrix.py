@@ -15,7 +15,7 @@ from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
-from dpci.regression.columns import Columns
+from dpci.regression.columns import Columns, in_table_units
 from dpci.regression.equations import check_covariance, default_covariance, solve
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord, record_of
@@ -184,7 +184,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         Returns
         -------
         ConfidenceIntervals
-            Intervals in the caller's units; with a schema, in those of the encoded columns. They account for the
+            Intervals in the caller's units; with a schema, in those of the table, a category as its share of the
+            records. Products, powers and splines are "scaled": as the schema encodes them. They account for the
             sampling and the noise.
 
         Raises
@@ -192,7 +193,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         InvalidInput
             For names that are not columns, and if the noise hides the number of records.
         """
-        return Columns(self._record).means(self._names(columns), check_fraction("level", level))
+        found = Columns(self._record).means(self._names(columns), check_fraction("level", level))
+        return in_table_units(found, self._record.table)
 
     def variances(
         self,
@@ -201,7 +203,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         level: float = 0.95,
         assume: Literal["bounded", "normal"] = "bounded",
     ) -> ConfidenceIntervals:
-        """Variances of columns in the population, each with an interval, as :meth:`means`.
+        """Variances of columns in the population, each with an interval, in the squares of the units of :meth:`means`.
 
         Their sampling error depends on fourth moments, which are not released.
 
@@ -215,7 +217,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
             short for heavier tails.
         """
         normal = check_choice("assume", assume, ("bounded", "normal")) == "normal"
-        return Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
+        found = Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
+        return in_table_units(found, self._record.table, power=2)
 
     def correlations(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
         """Correlations of all pairs of columns in the population, each with an interval, as :meth:`means`.

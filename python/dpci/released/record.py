@@ -598,11 +598,8 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         "the columns must be those of the schema",
         f"{record.columns} with a schema of {table.names}",
     )
-    yield (
-        (record.intercept_scale is not None) != table.has_constant,
-        f"a constant must be fitted where the schema has one ({table.has_constant})",
-        f"intercept_scale={record.intercept_scale}",
-    )
+    has_constant = record.intercept_scale is not None
+    yield has_constant != table.has_constant, "the constant must be that of the schema", str(record.intercept_scale)
     yield (
         bool(table.persons) and record.persons is None,
         f"persons must be given where the schema names a column of them, {table.persons!r}",

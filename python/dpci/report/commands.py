@@ -86,7 +86,7 @@ class ShownFit(ShownModel):
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""
         result = self.result
-        parameters = parameters_of(result)
+        parameters = table_rows({"name": record_of(result).names, "estimate": or_null(result.scaled.params)})
         if result.interval_refusal is None:
             estimates = estimates_of(record_of(result), view.target)
             names = record_of(result).names
@@ -112,7 +112,7 @@ class ShownFit(ShownModel):
         if result.schema is None:
             return None
         if result.interval_refusal is not None:
-            return table_rows({"name": result.names, "unit": result.units, "estimate": result.params.tolist()})
+            return table_rows({"name": result.names, "unit": result.units, "estimate": or_null(result.params)})
         found = Numbers(record_of(result), replace(view, units="table"))
         return interval_rows(found.intervals, found.std_errors, found.estimates.pvalues(), units=found.units)
 
@@ -125,11 +125,14 @@ def numbers_of(
     in_units: list[dict[str, Any]] | None = None,
     classes: object = None,
 ) -> dict[str, Any]:
-    """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
+    """Return estimates with their intervals, or why there are none, and the record of the guarantee.
+
+    ``parameters``: those of the columns as the fit saw them; ``in_units``: the same in the units of a table.
+    """
     return {
         "private": result.private,
-        "parameters": parameters,
-        "in_units": in_units,
+        "coefficients": parameters if in_units is None else in_units,
+        "scaled": None if in_units is None else parameters,
         "level": view.level,
         "target": view.target,
         "simultaneous": view.simultaneous,

@@ -393,7 +393,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         *([] if record.newton is not None else [("lambda", _ridge(record))]),
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
         ("moments", "none released" if record.hessian is None else _moments(record)),
-        *hiding(record),
+        *(hiding(record) if without_results(record) else []),
     ]
 
 

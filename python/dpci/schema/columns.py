@@ -1,8 +1,6 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
 import dataclasses
-import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -35,7 +33,7 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
-from dpci.schema.transforms import Transform, back, forth
+from dpci.schema.transforms import Transform, back, counted, forth, is_number, take_bounds
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 TargetScale: TypeAlias = Literal["symmetric", "unit", "origin"]
@@ -95,7 +93,7 @@ class NumericColumn:
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
-        _take_bounds(self, self.name)
+        take_bounds(self, self.name)
         _take_since(self)
         _take_per(self)
         _check_choice(self.name, "scale", self.scale, Scale)
@@ -107,7 +105,7 @@ class NumericColumn:
         _check_choice(self.name, "outside", self.outside, Outside)
         if self.missing != "error":
             stand_in = self.missing
-            if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
+            if not is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(
                     f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
                 )
@@ -568,7 +566,7 @@ class NumericTarget:
 
     def __post_init__(self) -> None:
         _take_name(self, "column")
-        _take_bounds(self, self.column)
+        take_bounds(self, self.column)
         _check_choice(self.column, "scale", self.scale, TargetScale)
 
     def as_column(self) -> NumericColumn:
@@ -645,46 +643,11 @@ Gap: TypeAlias = UnboundedColumn | UnlistedColumn
 Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 
 
-_WORDS = (
-    "year",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "point",
-    "level",
-    "unit",
-    "dollar",
-    "euro",
-    "pound",
-)
-"""Units that have an "s" in the plural; others stay as they are: "10 kg", "10 kg/m2"."""
-
-
-def counted(number: float, unit: str) -> str:
-    """Return a unit of which there are so many: "year", "10 years", "10 years less"."""
-    singular = unit.removesuffix("s")
-    if singular in _WORDS:
-        unit = singular if abs(number) == 1.0 else f"{singular}s"
-    amount = "" if abs(number) == 1.0 else f"{abs(number):,.15g} "
-    return f"{amount}{unit}{' less' if number < 0.0 else ''}"
-
-
 def _take_name(part: object, field: str) -> None:
     name = getattr(part, field)
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"a column name must be a non-empty string, got {name!r}")
     object.__setattr__(part, field, composed(name))
-
-
-def _is_number(value: object) -> bool:
-    """Whether it is a finite number; compared, not converted: NaN fails, and an integer may have hundreds of digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    number = value.item() if isinstance(value, np.integer) else value
-    return bool(abs(float(number) if isinstance(number, np.floating) else number) <= sys.float_info.max)
 
 
 def _take_since(part: "NumericColumn | UnboundedColumn") -> None:
@@ -710,7 +673,7 @@ def _numbers(part: "NumericColumn | UnboundedColumn", cells: NDArray[Any]) -> _F
 
 def _take_per(column: NumericColumn) -> None:
     """Take the number of units that coefficients are per."""
-    if not _is_number(column.per) or not column.per > 0:
+    if not is_number(column.per) or not column.per > 0:
         raise InvalidInput(f"column {column.name!r}: per must be a number above 0, got {column.per!r}")
     object.__setattr__(column, "per", float(column.per))
     if column.per != 1.0 and column.transform != "none":
@@ -722,19 +685,6 @@ def _take_per(column: NumericColumn) -> None:
 
 def _rule(part: "NumericColumn | UnboundedColumn") -> str:
     return "hold dates or times without a time zone" if part.since else "hold finite numbers"
-
-
-def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a target with bounds
-    lower, upper = part.lower, part.upper
-    for field, bound in (("lower", lower), ("upper", upper)):
-        if not _is_number(bound):
-            raise InvalidInput(f"column {name!r}: bounds must be finite numbers, got {bound!r}")
-        if isinstance(bound, np.generic):  # a file holds numbers of Python
-            object.__setattr__(part, field, int(bound) if isinstance(bound, np.integer) else float(bound))
-    if not (lower < upper):
-        raise InvalidInput(f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}")
-    if not math.isfinite(upper - lower):
-        raise InvalidInput(f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}")
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:

@@ -365,6 +365,25 @@ def from_units(parts: Sequence[Part], columns: _Columns, divisors: _F64) -> _F64
     return matrix
 
 
+def own_scales(
+    parts: Sequence[Part], columns: _Columns, divisors: _F64
+) -> Iterator[tuple[str, tuple[float, float, str]]]:
+    """Yield offset, slope and unit of what is a column of the table by itself: x is offset + slope * number."""
+    start = 0
+    for part in parts:
+        factor, column = part.factors[0], columns[part.factors[0].column]
+        offset, slope, unit = 0.0, 1.0, "share"
+        if isinstance(factor, Power) and isinstance(column, NumericColumn):
+            scaling = column.scaling if factor.column in part.moved else (np.zeros(1), np.array([1.0 / column.size]))
+            (offset,), (slope,) = scaling
+            unit = column.unit or "unit"
+            unit = unit if column.transform == "none" else f"log {unit}"
+        if len(part.factors) == 1 and (part.is_category or getattr(factor, "exponent", 0) == 1):
+            for i, name in enumerate(part.names(columns), start):
+                yield name, (float(offset / divisors[i]), float(slope / divisors[i]), unit)
+        start += part.width
+
+
 def _gaps(columns: Sequence[Column]) -> list[Part]:
     """Return the indicators of missing numbers."""
     counted = [column.name for column in columns if isinstance(column, NumericColumn) and column.missing != "error"]

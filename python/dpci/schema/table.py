@@ -31,6 +31,7 @@ from dpci.schema.design import (
     coefficient_units,
     constant_term,
     from_units,
+    own_scales,
     single_parts,
     written,
 )
@@ -307,6 +308,13 @@ class Schema(FileSchema):
         """Units of the parameters, one for each column of the matrix: "per year", "against F", "per year, for F"."""
         return self._units_of([True] * len(self.names))
 
+    def own_scales(self) -> dict[str, tuple[float, float, str]]:
+        """Return offset, slope and unit of what is a column of the table by itself, the target among them."""
+        found = dict(own_scales(self._parts, self._by_name, self.divisors))
+        if isinstance(self.target, NumericTarget):
+            found[self.target.column] = (*self.target.scaling, self.target.unit or "unit")
+        return found
+
     def _units_of(self, used: Sequence[bool]) -> tuple[str, ...]:
         """Units of the parameters of a model with some of the columns: products that are not in it do not matter."""
         return tuple(coefficient_units(self._parts, self._by_name, used))
@@ -440,7 +448,8 @@ def fitted_constant(schema: Schema, given: float | None) -> float | None:
     if schema.intercept and given is None:
         raise InvalidInput(
             "rows must have an intercept with a schema, which moves columns to the middle of their bounds, got "
-            "intercept=False: write a model without one as a formula, such as Schema.from_formula('~ 0 + age', schema)"
+            "intercept=False: write a model without one as a formula, such as Schema.from_formula('~ 0 + age', schema), "
+            "in a shell --formula '~ 0 + age'"
         )
     return (1.0 if given is None else given) if schema.has_constant else None
 

@@ -25,8 +25,9 @@ from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 from dpci.schema.cells import days_since
-from dpci.schema.columns import NumericColumn, counted
+from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
+from dpci.schema.transforms import counted
 
 _F64 = NDArray[np.float64]
 

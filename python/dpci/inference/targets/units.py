@@ -26,8 +26,9 @@ from dpci.inference.intervals import OF_TABLE, SCALED, ConfidenceIntervals, Simu
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
-from dpci.schema.columns import NumericTarget, counted
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.schema.transforms import counted
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import as_text
