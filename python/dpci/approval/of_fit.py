@@ -307,7 +307,7 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     if record.newton is not None:
-        least = f"{ordinary_coefficients(record)}; rows with extreme values weigh less"
+        least = f"{ordinary_coefficients(record)}; rows with extreme values weigh less, which changes no coefficient where the model holds"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"

@@ -429,7 +429,10 @@ def has_ridge(record: FitRecord) -> bool:
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
-        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less."
+        return (
+            f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less, which "
+            "changes no coefficient where the model holds for all rows."
+        )
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "

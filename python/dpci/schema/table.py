@@ -448,8 +448,8 @@ def fitted_constant(schema: Schema, given: float | None) -> float | None:
     if schema.intercept and given is None:
         raise InvalidInput(
             "rows must have an intercept with a schema, which moves columns to the middle of their bounds, got "
-            "intercept=False: write a model without one as a formula, such as Schema.from_formula('~ 0 + age', schema), "
-            "in a shell --formula '~ 0 + age'"
+            "intercept=False: write a model without one as a formula, such as Schema.from_formula('~ 0 + age', "
+            "schema), in a shell --formula '~ 0 + age'"
         )
     return (1.0 if given is None else given) if schema.has_constant else None
 
