@@ -54,7 +54,7 @@ schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._at
   _Reader._next _Reader._expect_keyword _Reader._expect _Reader.expect_end _tokens
 schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*4 _build_column _as_mapping _as_list
 schema/transforms: take_bounds*3
-schema/table: Schema.__post_init__*7 Schema._take_terms*3 Schema.from_formula fitted_constant
+schema/table: Schema.__post_init__*7 Schema._take_terms*4 Schema.from_formula fitted_constant
   RawTable.shape*2=table_columns
   on_violation_of _read_table
 schema/partial: PartialSchema.__post_init__*5 PartialSchema.numbers=schema_value

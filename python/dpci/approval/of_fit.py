@@ -19,6 +19,7 @@ from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import (
+    WEIGHED,
     Numbers,
     View,
     answer_table,
@@ -307,7 +308,7 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     if record.newton is not None:
-        least = f"{ordinary_coefficients(record)}; rows with extreme values weigh less, which changes no coefficient where the model holds"
+        least = f"{ordinary_coefficients(record)}; {WEIGHED}"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"

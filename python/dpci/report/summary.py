@@ -426,13 +426,13 @@ def has_ridge(record: FitRecord) -> bool:
     return record.newton is None and record.loss_facts.is_likelihood
 
 
+WEIGHED = "rows with extreme values weigh less, which changes no coefficient where the model holds for all rows"
+
+
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
-        return (
-            f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less, which "
-            "changes no coefficient where the model holds for all rows."
-        )
+        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. {WEIGHED[0].upper()}{WEIGHED[1:]}."
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "

@@ -14,7 +14,7 @@ The coding keeps what the terms can express, so that coefficients have an exact 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -272,7 +272,7 @@ def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: 
         if key in model:
             raise InvalidInput(f"terms must differ, got {':'.join(term.columns)} twice")
         model[key] = tuple(_kept(f, by_name[f.column], reduced=key - {f} in in_model) for f in term.factors)
-        if not all(model[key]):
+        if not all(model[key]) and all(getattr(by_name[name], "other", None) is None for name in term.columns):
             raise InvalidInput(
                 f"a term must have a category besides the reference, got none in {':'.join(term.columns)}"
             )
@@ -297,20 +297,17 @@ def written(
         names = (name for part in parts for name in part.names(columns))
         units = coefficient_units(parts, columns, [True] * k)
         return matrix, (*names, "intercept"), (*units, "at 0")
-    whole: list[Part] = []
-    start = 0
-    for part in parts:
-        if part.factors == constant.factors:
-            factor = constant.factors[0]
-            every = _kept(factor, columns[factor.column], reduced=False)
-            (missing,) = set(every) - set(part.kept[0])
-            matrix[start : start + part.width, k] = 1.0
-            matrix = np.insert(matrix[:k], start + missing, matrix[k], axis=0)
-            part = replace(part, kept=(every,))  # noqa: PLW2901  # with all its columns
-        whole.append(part)
-        start += part.width
+    factor = constant.factors[0]
+    every = Part(constant.factors, frozenset(), (_kept(factor, columns[factor.column], reduced=False),))
+    at = [part.factors for part in parts].index(constant.factors) if every.width > 1 else len(parts)
+    start = sum(part.width for part in parts[:at])
+    kept = parts[at].kept[0] if every.width > 1 else ()
+    (missing,) = set(every.kept[0]) - set(kept)
+    matrix[start : start + len(kept), k] = 1.0
+    matrix = np.insert(matrix[:k], start + missing, matrix[k], axis=0)
+    whole = [*parts[:at], every, *parts[at + 1 :]]
     names = (name for part in whole for name in part.names(columns))
-    return matrix, tuple(names), tuple(coefficient_units(whole, columns, [True] * start))
+    return matrix, tuple(names), tuple(coefficient_units(whole, columns, [True] * len(matrix)))
 
 
 def coefficient_units(parts: Sequence[Part], columns: _Columns, used: Sequence[bool]) -> Iterator[str]:

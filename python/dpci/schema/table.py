@@ -166,6 +166,8 @@ class Schema(FileSchema):
         used = {name for term in self.terms for name in term.columns}
         if self.terms and (unused := [column.name for column in self.columns if column.name not in used]):
             raise InvalidInput(f"every column must be in a term, got none with {unused}")
+        if self.terms and not self.names:
+            raise InvalidInput("a formula must have a column besides those whose list is not known yet, got none")
         if isinstance(self.target, NumericTarget) and not self.has_constant and self.target.scaling[0] != 0.0:
             # A target that is moved would be one with an intercept.
             object.__setattr__(self, "target", dataclasses.replace(self.target, scale="origin"))
