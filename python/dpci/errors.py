@@ -243,8 +243,9 @@ class DpciWarning(_Described, UserWarning):
     Attributes
     ----------
     code
-        A warning of no further kind has ``"model_not_kept"``, where a ledger could not note the hash of a model, or
-        ``"nothing_to_publish"``, where no coefficient of a fit by Newton steps has an interval.
+        A warning of no further kind has ``"model_not_kept"``, where a ledger could not note the hash of a model,
+        ``"nothing_to_publish"``, where no coefficient of a fit by Newton steps has an interval, or ``"no_reference"``,
+        where a schema gives an estimator without a ridge indicators of all categories.
     entry
         The number of the ledger's entry that paid for that model.
     """

@@ -183,8 +183,8 @@ class Within:
     within : float, Ball or Blocks, optional
         Public bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
     intercept : bool or float
-        Whether a constant is appended to every row, or its size; its parameter is last. A schema whose formula has no
-        intercept appends none.
+        Whether a constant is appended to every row, or its size; its parameter is last. With a schema the formula says
+        whether there is one.
 
     Examples
     --------

@@ -120,7 +120,7 @@ def test_parameters_without_an_estimate_are_told(hidden):
     assert "No estimate of region=lost, age=missing: at this budget the noise hides it." in text
     assert "| outcome | ill (yes against no) |" in text
     numbers = text[text.index("## The numbers to be approved") : text.index("## What the budget covers")]
-    assert f"| age | per 10 year | {hidden.params[0]:.4f} |" in numbers
+    assert f"| age | per 10 years | {hidden.params[0]:.4f} |" in numbers
     assert "| region=lost | against north | - |" in numbers
     assert "Every parameter has an interval" in fit().officer_report()
 
@@ -133,9 +133,11 @@ def test_a_fit_whose_intervals_the_noise_hides_says_why():
     with pytest.warns(dpci.DpciWarning, match="there is nothing to publish, and the budget is spent") as caught:
         result = dpci.fit(rows, y, budget=PURE, mechanism="newton", rows="clip")
     assert [warning.message.code for warning in caught] == ["nothing_to_publish"]
-    assert result.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
+    assert result.interval_refusal.startswith("too few records for this budget and these columns: the noise hides")
+    assert ("mean eigenvalue" in result.summary(full=True)) or ("directions" in result.summary(full=True))
     text = result.officer_report()
-    assert "No intervals are released. No intervals: too little information at this budget: the noise hides" in text
+    assert "No intervals are released. No intervals: too few records for this budget and these columns" in text
+    assert "numbers to be approved" not in text
     first = "- **No coefficient has an interval: there is nothing to publish.** The budget is spent."
     assert text.partition("## Decide first\n\n")[2].startswith(first)
     assert "is the precision good enough" not in text

@@ -30,11 +30,11 @@ def test_collinear_indicators_are_refused_before_payment(schema):
     assert not ledger.history
 
 
-def test_a_ridge_an_absent_intercept_and_a_formula_need_no_reference():
+def test_a_ridge_and_a_formula_need_no_reference():
     schema = Schema(columns=(AGE, SEX), target=ILL)
     dpci.plan(n_samples=100, schema=schema, budget=BUDGET, l2_strength=1.0)
-    dpci.plan(n_samples=100, schema=schema, budget=BUDGET, rows=dpci.rows.Within(intercept=False))
-    dpci.plan(n_samples=100, schema=Schema.from_formula("ill ~ age + sex", schema), budget=BUDGET)
+    for formula in ("ill ~ age + sex", "ill ~ 0 + age + sex"):
+        dpci.plan(n_samples=100, schema=Schema.from_formula(formula, schema), budget=BUDGET)
 
 
 def test_robust_errors_are_asked_for_where_they_are():

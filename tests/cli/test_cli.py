@@ -79,7 +79,7 @@ def test_fit(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("--rho", "0.5", "--mechanism", "output", "--loss", "huber_hinge:1", "--level", "0.9"),
         ("--epsilon", "1", "--loss", "smooth_hinge:0.5", "--moments", "separate", "--split", "0.6,0.2,0.2"),
         ("--epsilon", "1", "--calibration", "paper", "--projection", "floor", "--on-violation", "clip"),
-        ("--epsilon", "1", "--neighbors", "add_remove", "--n-public", "4000", "--no-intercept"),
+        ("--epsilon", "1", "--neighbors", "add_remove", "--n-public", "4000"),
         ("--epsilon", "1", "--loss", "hinge", "--mechanism", "output", "--moments", "none", "--radius", "2"),
         ("--epsilon", "1", "--radius", "3"),
     ],
@@ -90,7 +90,7 @@ def test_options(sample: Path, options: tuple[str, ...], tmp_path: Path) -> None
     record = json.loads(out.read_text(encoding="utf-8"))
     assert isinstance(record, dict)
     result = dpci.PrivateFit.from_json(out.read_text(encoding="utf-8"))
-    assert len(result.scaled.params) == (6 if "--no-intercept" in options else 7)
+    assert len(result.scaled.params) == 7
 
 
 def test_a_schema_file_and_parquet(tmp_path: Path) -> None:
@@ -131,11 +131,11 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     regress = ["regress", *arguments[1:4], "--mu", "2"]
     model = tmp_path / "m.json"
     document = json.loads(ran(capsys, *regress, "--json", "--output", model, "--plot", plot, "--force").out)
-    (age, intercept) = document["in_units"]
+    (age, intercept) = document["coefficients"]
     assert age["lower"] < -1.0 + 0.1 < age["upper"] + 0.2
     assert (age["unit"], intercept["name"], document["classes"]) == ("per unit", "intercept", None)
     assert dpci.regression.LinearFit.from_json(model.read_text()).budget == dpci.GDP(2.0)
-    assert json.loads(ran(capsys, "report", model, "--json").out)["in_units"] == document["in_units"]
+    assert json.loads(ran(capsys, "report", model, "--json").out)["coefficients"] == document["coefficients"]
     assert len(ran(capsys, "predict", model, arguments[1], "--quiet").out.split()) == 1 + document["n_samples"]
     assert "no probabilities" in refused(capsys, "predict", str(model), arguments[1], "--proba")
     assert "--l2-strength must be" in refused(capsys, *regress, "--l2-strength", "least")

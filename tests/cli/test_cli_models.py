@@ -281,7 +281,7 @@ def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
     assert main(["report", str(model), "--level", "0.9"]) == 0
     result = dpci.PrivateFit.from_json(model.read_text())
     assert capsys.readouterr().out == result.summary(level=0.9) + "\n"
-    for key, shown in (("parameters", result.scaled), ("in_units", result)):
+    for key, shown in (("scaled", result.scaled), ("coefficients", result)):
         assert [row["name"] for row in fitted[key]] == list(shown.names)
         assert [row["lower"] for row in fitted[key]] == shown.conf_int().lower.tolist()
         assert [row["p_value"] for row in fitted[key]] == shown.pvalues.tolist()
@@ -290,7 +290,7 @@ def test_a_report_says_what_the_fit_said(people, tmp_path, capsys):
 
 def test_a_model_without_intervals(people, capsys):
     found = json.loads(ran(capsys, *fit_arguments(people, "--moments", "none", "--json")).out)
-    assert set(found["parameters"][0]) == {"name", "estimate"}
+    assert set(found["scaled"][0]) == {"name", "estimate"}
     assert "moments" in found["interval_refusal"]
 
 

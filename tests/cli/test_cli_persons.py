@@ -50,7 +50,7 @@ def test_a_table_of_persons(files, capsys):
     table = {"a": panel.X[:, 0], "b": panel.X[:, 1], "ill": np.where(panel.y > 0, "yes", "no"), "who": panel.persons}
     schema = Schema(columns=COLUMNS, target=TARGET)
     found = dpci.fit(table, schema=schema, persons="who", budget=dpci.PureDP(100_000.0), l2_strength=0.1)
-    estimates = [row["estimate"] for row in printed["parameters"]]
+    estimates = [row["estimate"] for row in printed["scaled"]]
     assert estimates == pytest.approx(found.scaled.params, abs=0.01)
     assert command(files, "--persons", "who", "--max-rows", "2") == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] == 300
@@ -88,7 +88,7 @@ def test_chunks_of_a_sorted_file_are_the_whole(files, capsys, chunk_rows, weight
     for more in (("--chunk-rows", str(chunk_rows)), ()):
         assert command(files, "--persons", "who", *weights, *more) == 0
         found.append(json.loads(capsys.readouterr().out))
-    estimates = [[row["estimate"] for row in one["parameters"]] for one in found]
+    estimates = [[row["estimate"] for row in one["scaled"]] for one in found]
     np.testing.assert_allclose(*estimates, atol=0.01)
     assert found[0]["n_samples"] == found[1]["n_samples"] == 300
 
@@ -234,7 +234,7 @@ def test_a_table_with_weights(survey, capsys):
         table, schema=SURVEY, weights=dpci.Weights("w", bound=3.0, total=620.0), budget=dpci.PureDP(100_000.0),
         l2_strength=0.1,
     )  # fmt: skip
-    assert [row["estimate"] for row in printed["parameters"]] == pytest.approx(found.scaled.params, abs=0.01)
+    assert [row["estimate"] for row in printed["scaled"]] == pytest.approx(found.scaled.params, abs=0.01)
 
 
 def test_chunks_with_weights(survey, capsys):
@@ -243,7 +243,7 @@ def test_chunks_with_weights(survey, capsys):
     found = []
     for more in (("--chunk-rows", "7"), ()):
         assert fit_survey(folder, "--weights", "w", "--weight-bound", "3", *more) == 0
-        found.append([row["estimate"] for row in json.loads(capsys.readouterr().out)["parameters"]])
+        found.append([row["estimate"] for row in json.loads(capsys.readouterr().out)["scaled"]])
     np.testing.assert_allclose(*found, atol=0.01)
 
 

@@ -95,7 +95,7 @@ def test_a_baseline_is_shown_and_predicts_and_is_no_release_to_approve(tmp_path,
     rows.write_text("age,ill\n" + "".join(f"{a},{b}\n" for a, b in zip(table["age"], table["ill"], strict=True)))
     assert run(capsys, "report", file) == model.summary() + "\n"
     document = json.loads(run(capsys, "report", file, "--json"))
-    assert [each["estimate"] for each in document["parameters"]] == model.params.tolist()
+    assert [each["estimate"] for each in document["coefficients"]] == model.params.tolist()
     assert document["privacy"] == model.privacy
     assert "this model is for comparison only" in document["interval_refusal"]
     assert "--schema must be given for a model that holds no schema" in run(capsys, "predict", file, rows, code=2)

@@ -65,9 +65,9 @@ def test_fit_writes_model_page_and_plot(files):
     assert model.private
     assert printed["classes"] == CLASSES
     assert printed["privacy"]["classes"] == CLASSES
-    assert [row["name"] for row in printed["in_units"]] == list(model.names)
-    np.testing.assert_array_equal([row["estimate"] for row in printed["in_units"]], model.params)
-    np.testing.assert_array_equal([row["estimate"] for row in printed["parameters"]], model.scaled.params)
+    assert [row["name"] for row in printed["coefficients"]] == list(model.names)
+    np.testing.assert_array_equal([row["estimate"] for row in printed["coefficients"]], model.params)
+    np.testing.assert_array_equal([row["estimate"] for row in printed["scaled"]], model.scaled.params)
     assert model.digest in (folder / "page.html").read_text(encoding="utf-8")
     assert (folder / "plot.svg").stat().st_size > 0
 

@@ -166,10 +166,10 @@ def test_what_is_shown_is_what_was_asked_for(capsys):
     shown = run(capsys, "report", "other.json", "--units", "scaled", "--simultaneous", "bonferroni")[1]
     assert shown == fitted.summary(units="scaled", simultaneous="bonferroni") + "\n"
     document = json.loads(run(capsys, "report", "strong.json", "--without-ridge", "--json")[1])
-    assert all(row["estimate"] is None and row["refusal"] for row in document["parameters"])
+    assert all(row["estimate"] is None and row["refusal"] for row in document["scaled"])
     document = json.loads(run(capsys, "report", "other.json", "--simultaneous", "bonferroni", "--json")[1])
     intervals = fitted.conf_int(simultaneous="bonferroni")
-    assert [row["lower"] for row in document["in_units"]] == intervals.lower.tolist()
+    assert [row["lower"] for row in document["coefficients"]] == intervals.lower.tolist()
     fit = ["fit", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--l2-strength", "0.05"]
     out = run(capsys, *fit, "--units", "scaled", "--simultaneous", "max_z")[1]
     assert out.startswith("95% simultaneous (max_z) confidence intervals\n")

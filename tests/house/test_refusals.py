@@ -38,7 +38,7 @@ sources/files: as_paths*3 check_files=file read_batches check_named_once=file _r
   csv_records*3=csv_line,file _csv_lines*2=csv_line,table_columns _check_exact=table_columns
   _parquet_file*2=file,table_columns _check_present=table_columns
 sources/find: find_tables*3=file _tables=file
-sources/formats: Format.__post_init__*5 check_delimiter _encoding*2 _point=csv_line
+sources/formats: Format.__post_init__*5 check_delimiter _encoding*2 _dates*2 _point=csv_line
 sources/whole: read*3=table_columns
 sources/workbooks: read_sheet*2=file,table_columns _sheet*2=table_columns
 cli/rows: TableRows.__post_init__ TableRows._chunks=schema_value UnitOptions.check*2 UnitOptions._check_persons
@@ -47,13 +47,15 @@ schema/cells: as_cells*2=table_columns label_of=schema_value labels_of check_row
   key_of=table_columns names_of=table_columns check_length=table_columns
 schema/columns: NumericColumn.__post_init__*2 UnboundedColumn.__post_init__ _numbers=schema_value _take_since
   _take_per*2 CategoricalColumn.__post_init__*3 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
-  _take_bounds*3 _check_choice
+  _check_choice
 schema/design: Values._make=schema_value coded_parts*2
 schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._atom*3 _Reader._categories*2
   _Reader._power _Reader._spline*3 _Reader._numbers*2 _Reader._count _Reader._name _Reader._numeric _Reader._known
   _Reader._next _Reader._expect_keyword _Reader._expect _Reader.expect_end _tokens
 schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*4 _build_column _as_mapping _as_list
-schema/table: Schema.__post_init__*7 Schema._take_terms*3 Schema.from_formula RawTable.shape*2=table_columns
+schema/transforms: take_bounds*3
+schema/table: Schema.__post_init__*7 Schema._take_terms*4 Schema.from_formula fitted_constant
+  RawTable.shape*2=table_columns
   on_violation_of _read_table
 schema/partial: PartialSchema.__post_init__*5 PartialSchema.numbers=schema_value
 schema/terms: Power.__post_init__ Spline.__post_init__*4 Term.__post_init__*4 Term.from_dict*4 _resolved*6

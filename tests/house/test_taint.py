@@ -345,12 +345,12 @@ def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp
         assert json.loads(printed.out)["privacy"] == model.privacy
         document = json.loads(printed.out)
         kept = {name: document[name] for name in ("private", "level", "n_samples", "classes")}
-        found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["parameters"]]})
+        found.append({**record_of(model), "kept": kept, "names": [p["name"] for p in document["scaled"]]})
         views = {"target", "simultaneous"}
-        assert set(document) == {*kept, *views, "parameters", "in_units", "odds_ratios", "interval_refusal", "privacy"}
-        assert [row["estimate"] for row in document["in_units"]] == model.params.tolist()
+        assert set(document) == {*kept, *views, "coefficients", "scaled", "odds_ratios", "interval_refusal", "privacy"}
+        assert [row["estimate"] for row in document["coefficients"]] == model.params.tolist()
         assert [row["upper"] for row in document["odds_ratios"]] == model.odds_ratios().upper.tolist()
-        assert set(document["parameters"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
+        assert set(document["scaled"][0]) <= {"name", "estimate", "std_error", "p_value", "lower", "upper"}
         assert printed.err == "wrote model.json\n"
         assert main([*arguments, "--output", "other.json"]) == 0
         other = dpci.PrivateFit.from_json((tmp_path / str(k) / "other.json").read_text(encoding="utf-8"))

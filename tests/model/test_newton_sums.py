@@ -59,6 +59,14 @@ def check(fit, X, y, shown, longest):
     named = ["sum of others" in (reason or "") for reason in interval.refusals]
     assert named == (~shown).tolist()
     assert "sum of others" in " ".join(fit.summary().split())
+    # Rows like those of the table have predictions; one of a hidden column alone has none.
+    assert np.isfinite(fit.predict_proba(X[:9])).all()
+    alone = np.eye(X.shape[1])[~shown[:-1]][:1]
+    assert np.isnan(fit.params[~shown]).all()
+    assert np.isnan(fit.predict_conf_int(alone).estimate).all()
+    for predict in (fit.predict, fit.predict_proba, fit.decision_function):
+        with pytest.raises(dpci.InvalidInput, match=f"1 of 1 rows that need .*{fit.names[np.flatnonzero(~shown)[0]]}"):
+            predict(alone)
     record = record_of(fit)
     assert other_steps(record, record.newton) is None
 

@@ -9,6 +9,7 @@ from scipy import special
 import dpci
 from dpci import regression
 from dpci.regression.columns import Columns
+from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 
 N = 2000
 BOUNDS = ([-4, 0, -1], [4, 10, 3])
@@ -50,6 +51,22 @@ def test_without_noise_they_are_those_of_the_sample(relation):
     assert found.names[:4] == ("x0:x1", "x0:x2", "x0:y", "x1:x2")
     np.testing.assert_allclose(found.estimate, np.corrcoef(TABLE.T)[np.triu_indices(4, 1)], atol=1e-4)
     np.testing.assert_allclose(np.tanh(np.arctanh(found.estimate[2]) + 1.96 / np.sqrt(N)), found.upper[2], atol=2e-3)
+
+
+def test_with_a_schema_they_are_in_the_units_of_the_table():
+    columns = (NumericColumn("x0", lower=-4, upper=4, per=2), NumericColumn("x1", lower=0, upper=10, unit="kg"))
+    kind = CategoricalColumn("x2", categories=("3", "-1"), reference="-1")
+    base = Schema(columns=(*columns, kind), target=NumericTarget("y", lower=-5, upper=5, unit="m"))
+    frame = dict(zip(("x0", "x1", "x2", "y"), TABLE.T, strict=True))
+    fit = dpci.fit(frame, schema=Schema.from_formula("y ~ x0 * x1 + x2", base), budget=dpci.ZCDP(1e7), seed=1)
+    matrix, seen = regression.MomentMatrix.of(fit), ["x0", "x1", "x2=3", "y"]
+    numbers = np.column_stack([X[:, :2], X[:, 2] == 3.0, Y])
+    means, variances = matrix.means(seen), matrix.variances(seen)
+    np.testing.assert_allclose(means.estimate, numbers.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(variances.estimate, numbers.var(axis=0), rtol=1e-2)
+    assert means.per == ("unit", "kg", "share", "m")
+    assert variances.per[1] == "kg^2"
+    assert matrix.means(["x0:x1"]).per == ("scaled",)
 
 
 # Both laws of the noise and both relations.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 from support.fits import SETTINGS, make_rows
 from support.keywords import assembled
@@ -204,13 +205,16 @@ def test_rows_that_the_noise_hides_have_dashes_everywhere(hidden):
 def test_a_fit_of_noise_alone_has_no_results():
     fit = _sparse(("north", "south", *map(str, range(8))), dpci.PureDP(0.3))
     page, text = fit.to_html(), fit.summary()
-    assert fit.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
-    assert text.index("No intervals: too little information at this budget") < text.index("estimate")
+    assert fit.interval_refusal.startswith("too few records for this budget and these columns: the noise hides")
+    assert text.index("No intervals: too few records for this budget") < text.index("estimate")
     for part in ("No results", "This fit has no estimates to publish"):
         assert part in page
     assert np.isnan(fit.params).all()
+    assert np.isnan(fit.scaled.params).all()
+    with pytest.raises(dpci.InvalidInput, match="predictions need coefficients, got none: too few records"):
+        fit.predict({column.name: [] for column in fit.schema.columns})
     for text in (page, fit.summary(), fit.summary(full=True), repr(fit)):
-        assert not any(f"{number:.4f}" in text for number in fit.scaled.params)
+        assert not any(f"{number:.4f}" in text for number in record_of(fit).params)
     for part in ("may be shared as it is", "Sentences to publish", "Released parameters"):
         assert part not in page
 

@@ -49,6 +49,9 @@ BASE = Schema(
 )
 
 
+SPLINE, ENDS = "bs(age, knots=[40], degree=2", "lower_bound=20, upper_bound=60"
+
+
 def schema_of(formula: str, encoding: str = "unit_norm") -> Schema:
     return dataclasses.replace(Schema.from_formula(formula, BASE), encoding=encoding)
 
@@ -56,11 +59,11 @@ def schema_of(formula: str, encoding: str = "unit_norm") -> Schema:
 def least_squares(schema: Schema, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients in the units of the table and fitted values, by the rows of the schema."""
     X = schema.features(frame)
-    D = np.column_stack([X, np.ones(len(X))]) if schema.intercept else X
+    D = np.column_stack([X, np.ones(len(X))]) if schema.has_constant else X
     assert np.linalg.matrix_rank(D) == D.shape[1]
     theta = np.linalg.lstsq(D, frame["y"], rcond=None)[0]
-    units = schema.from_units().T @ (theta if schema.intercept else np.append(theta, 0.0))
-    return (units if schema.intercept else units[:-1]), D @ theta
+    units = schema.written[0] @ schema.from_units().T @ (theta if schema.has_constant else np.append(theta, 0.0))
+    return (units if schema.has_constant else units[:-1]), D @ theta
 
 
 @pytest.mark.parametrize("encoding", ["unit_norm", "full_range"])
@@ -78,6 +81,9 @@ def least_squares(schema: Schema, frame: pd.DataFrame) -> tuple[np.ndarray, np.n
         ("age*hours*sex - age:hours:sex", "age*hours*sex - age:hours:sex"),
         ("age + hours - 1", "age + hours - 1"),
         ("0 + C(edu, ref='c') + sex", "0 + C(edu, Treatment('c')) + sex"),
+        ("0 + age*edu", "0 + edu + age + C(edu, Treatment('b')):age"),
+        (f"0 + {SPLINE})", f"0 + {SPLINE}, {ENDS})"),
+        (f"{SPLINE}):sex + edu - 1", f"{SPLINE}, {ENDS}):sex + edu - 1"),
         ("C(edu, ref='c')*sex", "C(edu, Treatment('c'))*sex"),
     ],
 )

@@ -1,5 +1,6 @@
 """The transformers of dpci.sklearn: what they do to a row depends on public values and on that row alone."""
 
+import dataclasses
 import re
 import warnings
 from fractions import Fraction
@@ -14,6 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 import dpci
+from dpci.errors import DpciWarning
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.transformers import PublicScaler, RowNormClipper
@@ -116,6 +118,10 @@ def test_the_scaler_is_the_schema_and_needs_no_fit():
     expected = SCHEMA.features(TABLE)
     np.testing.assert_array_equal(PublicScaler(SCHEMA).transform(TABLE), expected)
     np.testing.assert_array_equal(PublicScaler(SCHEMA).fit().transform(TABLE), expected)
+    whole = dataclasses.replace(SCHEMA, columns=(dataclasses.replace(SCHEMA.columns[1], reference=None),))
+    with pytest.warns(DpciWarning, match="an estimator without a ridge, .* got none for 'sex'") as caught:
+        PublicScaler(whole).fit()
+    assert caught[0].message.code == "no_reference"
     # A row is treated alike in any company.
     alone = {name: values[1:2] for name, values in TABLE.items()}
     np.testing.assert_array_equal(PublicScaler(SCHEMA).transform(alone), expected[1:2])

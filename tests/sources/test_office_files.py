@@ -126,6 +126,24 @@ def test_a_refusal_names_the_option(german, given, advice):
     assert advice in str(caught.value)
 
 
+def test_dates_have_a_form(tmp_path):
+    path = tmp_path / "visits.csv"
+    days = ["31.12.2023", "1.1.2024", " 29.02.2024 ", "2024-02-29"]
+    path.write_text("\n".join(["day;krank", *(f"{day};{'ja' if at else 'nein'}" for at, day in enumerate(days))]))
+    day = NumericColumn(name="day", lower=0, upper=90, since="2023-12-31")
+    schema = Schema(columns=(day,), target=SCHEMA.target)
+    plain = dpci.read(path, schema=schema, delimiter=";")
+    advice = "pass date_format='%d.%m.%Y' to dpci.read, in a shell --date-format '%d.%m.%Y'"
+    assert advice in " ".join(str(schema.check(plain)).split())
+    with pytest.raises(dpci.InvalidInput, match=advice):
+        schema.features(plain)
+    table = dpci.read(path, schema=schema, delimiter=";", date_format="%d.%m.%Y")
+    assert table["day"] == ["2023-12-31", "2024-01-01", "2024-02-29", "2024-02-29"]
+    assert not schema.check(table).refused
+    times = Format(date_format="%m/%d/%Y %H:%M").with_dates({"at": ["12/31/2023 8:05", 7, "31/12/2023", "5"]})
+    assert times == {"at": ["2023-12-31T08:05:00", 7, "31/12/2023", "5"]}
+
+
 def test_refusals_of_bytes_show_none(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes("name\nMüller\n".encode("latin-1"))
@@ -161,6 +179,7 @@ def test_a_thousands_separator_is_no_decimal_point(tmp_path):
         ({"decimal": b","}, "decimal must be a text"),
         ({"encoding": b"utf-8"}, "encoding must be the name of an encoding of text"),
         ({"sheet": 1}, "sheet must be the name of a sheet or None"),
+        *(({"date_format": form}, "date_format must be a form") for form in (1, "", "%d.%m.%y", "%d%m%Y", "%d0%m.%Y")),
     ],
 )
 def test_options_out_of_range(given, rule):

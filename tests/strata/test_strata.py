@@ -195,6 +195,8 @@ def test_the_collection():
     found = quiet(people(), n_public=300)
     assert found.parameters == found["A"].names
     intervals = found.conf_int("age", level=0.9)
+    assert set(intervals.per) == {"per unit"}
+    assert "age, per unit: 95% confidence intervals by" in found.summary("age")
     assert intervals.names == STATES
     alone = found["B"].conf_int(level=0.9)
     assert intervals.estimate[1] == pytest.approx(alone.estimate[alone.names.index("age")])

@@ -245,9 +245,10 @@ def _delta(found: Statement) -> Iterator[Words]:
 
 
 def _contents(found: Statement) -> list[Section]:
-    """Return the numbers that are to be approved, and what a reader of them must not overlook."""
+    """Return the numbers that are to be approved, if there are any, and what a reader must not overlook."""
     parts = [*map(Paragraph, (*found.warnings, *found.cautions)), *found.shown]
-    return [Section("released", "The numbers to be approved", parts)] if parts else []
+    heading = "The numbers to be approved" if found.shown else "Notes on the results"
+    return [Section("released", heading, parts)] if parts else []
 
 
 def _covered(found: Statement) -> Section:

@@ -11,7 +11,7 @@ from dpci.approval.statement import RIDGE, Statement
 from dpci.base.tables import printable
 from dpci.data.arrays import OnViolation
 from dpci.inference.methods import FitInference
-from dpci.inference.remarks import notes
+from dpci.inference.remarks import notes, publishes_nothing
 from dpci.losses import SEVERAL
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
@@ -19,6 +19,7 @@ from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import (
+    WEIGHED,
     Numbers,
     View,
     answer_table,
@@ -116,13 +117,19 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         intervals=None if numbers is None else " ".join([intervals_words({"": numbers}), *noise_size(numbers)]),
         warnings=tuple(notes(record)),
         cautions=tuple(refusal_notes(numbers)) if numbers is not None else _without(refusal),
-        shown=(bare_table(record, View(), full=False) if numbers is None else without_p_values(answer_table(numbers)),),
+        shown=() if publishes_nothing(record) else (_shown(record, numbers),),
         moved=(
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
             *what_moves(record.table, record.on_violation, ridge=record.l2_strength > 0.0),
         ),
         findings=(noise_of_fits([record]), lattice_of_fits([record])),
     )
+
+
+def _shown(record: FitRecord, numbers: Numbers | None) -> Table:
+    if numbers is None:
+        return bare_table(record, View(), full=False)
+    return without_p_values(answer_table(numbers))
 
 
 def without_p_values(table: Table) -> Table:
@@ -301,7 +308,7 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     if record.newton is not None:
-        least = f"{ordinary_coefficients(record)}; rows with extreme values weigh less"
+        least = f"{ordinary_coefficients(record)}; {WEIGHED}"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"

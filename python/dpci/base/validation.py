@@ -195,7 +195,8 @@ def check_symmetric(name: str, matrix: NDArray[np.float64], *, rounding: float =
 def hint(option: str, value: str) -> str:
     """Return what to do about a file that is written in another way, in Python and in a shell."""
     shown = {"\t": "tab", ";": "';'", "|": "'|'", " ": "' '"}.get(value, value)
-    return f"pass {option}={value!r} to dpci.read, in a shell --{option} {shown}"
+    shown = f"'{shown}'" if "%" in shown else shown
+    return f"pass {option}={value!r} to dpci.read, in a shell --{option.replace('_', '-')} {shown}"
 
 
 def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], Callable[_Taken, _Value]]:

@@ -166,6 +166,9 @@ Encoding = Annotated[
 ]
 Quote = Annotated[str, one_of(INPUT, f"Character around fields of a CSV file; {NO_QUOTE}: there is none.", NO_QUOTE)]
 Sheet = Annotated[str | None, option(INPUT, "Sheet of a workbook. Default: the only one.")]
+DateFormat = Annotated[
+    str | None, option(INPUT, "Form of dates, such as '%d.%m.%Y' for 31.12.2024. Default: 2024-12-31.")
+]
 ChunkRows = Annotated[int | None, option(INPUT, "Number of rows read at a time.")]
 
 Epsilon = Annotated[float | None, option(BUDGET, "Budget: pure DP, or with --delta approximate DP.")]
@@ -341,6 +344,7 @@ class FormatOptions:
     encoding: Encoding = "utf-8"
     quote: Quote = '"'
     sheet: Sheet = None
+    date_format: DateFormat = None
 
     def read(self) -> Format:
         """Return how files are written; a shell passes no tabulator easily."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.base.habits import INTERVALS
 from dpci.base.validation import advised, check_choice, check_fraction
 from dpci.base.warn import warn
-from dpci.data.arrays import Table, read_only
+from dpci.data.arrays import Features, Table, read_only
 from dpci.errors import MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -27,13 +27,14 @@ from dpci.inference.intervals import (
     law_of,
     refusal_of,
 )
-from dpci.inference.targets.prediction import marginal_effects, mean_intervals
+from dpci.inference.targets.prediction import check_predicted, marginal_effects, mean_intervals
 from dpci.inference.targets.units import (
     Bare,
     Estimated,
     ScaledColumns,
     odds_ratios,
     rate_ratios,
+    slopes,
     unit_map,
 )
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
@@ -79,13 +80,14 @@ class Inference(FitFacts, Estimated):
         (docs/inference.md, "The units of the table"). NaN where the noise hides them.
         """
         record = self._release
-        if record.table is None:
-            return record.params
         if self.interval_refusal is None:
             return read_only(self._estimates().values())
+        if record.newton is not None:  # steps that the noise hides have no estimates
+            return read_only(np.full(len(self.names), np.nan))
+        if record.table is None:
+            return record.params
         matrix, shift, _, _ = unit_map(record)
-        # Newton steps that the noise hides have no estimates.
-        return read_only(matrix @ record.params + shift if record.newton is None else np.full(len(shift), np.nan))
+        return read_only(matrix @ record.params + shift)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,13 +108,15 @@ class Inference(FitFacts, Estimated):
     def _scaled(self, target: Target = "regularised") -> ScaledColumns:
         record, reason = self._release, self.interval_refusal
         if reason is not None:
-            found: Bare | Estimates = Bare(record.params, reason)
+            bare = record.params if record.newton is None else np.full(len(record.params), np.nan)
+            found: Bare | Estimates = Bare(bare, reason)
             noisy = True
         else:
             found, noisy = estimates_of(record, target), self.moment_noise > TRUSTED_NOISE
+        params = record.params if record.newton is None else found.values()
         method: Method = "by_rows" if noisy else "joint"
         return ScaledColumns(
-            record.params, found, record.names, joint_method=method, private=self.private, interval_refusal=reason
+            params, found, record.names, joint_method=method, private=self.private, interval_refusal=reason
         )
 
     @advised(INTERVALS)
@@ -170,8 +174,7 @@ class Inference(FitFacts, Estimated):
         self, level: float, contrast: Contrast | None, simultaneous: Simultaneous | None, target: Target
     ) -> ConfidenceIntervals:
         """Return intervals of linear combinations, or of each coefficient but the intercept."""
-        record = self._release
-        wanted = record.by_predictor(record.columns) if contrast is None else contrast
+        wanted = slopes(self._release, self.names) if contrast is None else contrast
         return self.conf_int(level=level, contrast=wanted, simultaneous=simultaneous, target=target)
 
     def marginal_effects(
@@ -188,7 +191,8 @@ class Inference(FitFacts, Estimated):
 
         For a number this is the derivative, with its powers, splines and products, times ``per`` of the schema: per
         unit of the table, or per so many. For a category it is the difference from the reference (from the first
-        category, if the schema names no reference). Intervals are by the delta method.
+        category, if the schema names no reference). Intervals are by the delta method; NaN, with the reason in
+        ``refusals``, where the standard error of the log odds is above 1 at either value.
 
         Parameters
         ----------
@@ -204,8 +208,8 @@ class Inference(FitFacts, Estimated):
             For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
             that are missing or beyond their bounds.
         """
-        names, units, effects = marginal_effects(self._release, estimates_of(self._release, target), at)
-        return replace(effects.conf_int(names, level=level, simultaneous=simultaneous), per=units)
+        estimates = estimates_of(self._release, target)
+        return marginal_effects(self._release, estimates, at, level=level, simultaneous=simultaneous)
 
     def shrinkage(self) -> NDArray[np.float64]:
         """Return how far the ridge moved each parameter, shape (k,): the regularised target minus that without a ridge.
@@ -410,7 +414,10 @@ class Inference(FitFacts, Estimated):
 
 
 class FitInference(Inference, FitModel):
-    """Statements from a model of one linear predictor: predictions, too, have intervals."""
+    """Statements from a model of one linear predictor: predictions, too, have intervals.
+
+    Predictions of rows that need what the noise hides are refused.
+    """
 
     __slots__ = ()
 
@@ -455,3 +462,6 @@ class FitInference(Inference, FitModel):
         level = check_fraction("level", level)
         features = features_of(self._record, X, schema=schema)
         return mean_intervals(self._record, estimates_of(self._record, target), features, level)
+
+    def _check_predicted(self, features: Features) -> None:
+        check_predicted(self._record, features)

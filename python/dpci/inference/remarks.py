@@ -97,10 +97,7 @@ def _newton(record: FitRecord) -> Iterator[Remark]:
         return
     if publishes_nothing(record):
         why = refusal_of(record) or "the noise hides all of them"
-        message = (
-            "no coefficient has an interval: there is nothing to publish, and the budget is spent; a new fit must be "
-            f"approved and paid again; {why}"
-        )
+        message = f"no coefficient has an interval: there is nothing to publish, and the budget is spent; {why}"
         yield Remark(NOTHING, DpciWarning(message, code="nothing_to_publish"))
         return
     # What noise hides is not given.

@@ -30,12 +30,12 @@ _MORE = (
     "a new fit, with a greater budget, more records or fewer columns, must be approved and paid again; a column that "
     "is the sum of others can never be estimated"
 )
-_TOO_LITTLE = "too little information for intervals at this budget: the noise hides"
+_TOO_LITTLE = (
+    f"too few records for this budget and these columns: the noise hides the coefficients. {_MORE.capitalize()}"
+)
 _UNFINISHED = {
-    "hidden": (
-        _TOO_LITTLE + " the Hessian, whose mean eigenvalue is {:.3g} where the noise reaches {:.3g} (" + _MORE + ")"
-    ),
-    "half_hidden": (_TOO_LITTLE + " {:.0f} of {:.0f} directions (" + _MORE + ")"),
+    "hidden": _TOO_LITTLE,
+    "half_hidden": _TOO_LITTLE,
     "separated": (
         "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
         "{:.3g} over the rows (" + _ENDLESS + ")"
@@ -53,6 +53,11 @@ _UNFINISHED = {
     ),
 }
 """Why Newton steps may not have ended, by the names of the core, with the numbers that show it."""
+_HIDING = {
+    "hidden": "mean eigenvalue {:.3g}, where the noise reaches {:.3g}",
+    "half_hidden": "the noise hides {:.0f} of {:.0f} directions",
+}
+"""The numbers behind :data:`_TOO_LITTLE`, for a full summary."""
 
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
@@ -92,7 +97,15 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
         return None
     name, numbers = found
     text = _UNFINISHED[name].format(*numbers)
-    return text if text.startswith(_TOO_LITTLE) else f"intervals require {text}"
+    return text if name in _HIDING else f"intervals require {text}"
+
+
+def hiding(record: FitRecord) -> list[tuple[str, str]]:
+    """Return the numbers which show that the noise hides a fit by Newton steps, as a fact of a full summary."""
+    found = None if record.newton is None else last_step(record, record.newton).unfinished()
+    if found is None or found[0] not in _HIDING:
+        return []
+    return [("  Hessian", _HIDING[found[0]].format(*found[1]))]
 
 
 def _shows_slack(

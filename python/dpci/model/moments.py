@@ -24,7 +24,7 @@ from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.rows import read_rows
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.table import Schema, on_violation_of
+from dpci.schema.table import Schema, fitted_constant, on_violation_of
 from dpci.sources.described import check_schema, source_of
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
@@ -110,7 +110,7 @@ def _choices(
     fit_intercept = has_intercept(constant)
     if schema is not None:
         known = check_schema(known_of(schema))
-        fit_intercept = fit_intercept and known.intercept
+        fit_intercept = fitted_constant(known, constant) is not None
         if l2_strength == 0.0:
             check_references(schema, fit_intercept=fit_intercept, ridge="l2_strength='private'")
         beyond = on_violation_of(known, beyond)

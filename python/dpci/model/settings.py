@@ -26,7 +26,18 @@ from dpci.data.arrays import OnViolation, Treatment
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.losses import COUNTS, SEVERAL, Logistic, Loss, LossLike, check_loss, completed, declaration, describe
+from dpci.losses import (
+    COUNTS,
+    SEVERAL,
+    Logistic,
+    Loss,
+    LossLike,
+    SoftLogistic,
+    check_loss,
+    completed,
+    declaration,
+    describe,
+)
 from dpci.mechanisms import (
     Mechanism,
     MechanismLike,
@@ -41,7 +52,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget, NumericTarget
 from dpci.schema.parts import schema_classes
-from dpci.schema.table import Schema, on_violation_of
+from dpci.schema.table import Schema, fitted_constant, on_violation_of
 from dpci.sources.described import check_schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_terms
 
@@ -302,22 +313,17 @@ class Settings(DerivedFacts, NoisyChoices):
                 f"loss must take {wanted} where the schema's target {kind}: pass loss={name!r} "
                 f"(dpci fit --loss {name}), got loss={self.loss!r}"
             )
-        target = schema.target
-        if (
-            self.loss.name in COUNTS
-            and isinstance(target, NumericTarget)
-            and (target.scale, target.lower) != ("unit", 0)
-        ):
-            raise InvalidInput(
-                f"the target of a schema must have scale='unit' and lower=0 for the {self.loss.name} loss, which then "
-                f"models counts as shares of its upper bound, got scale={target.scale!r} and lower={target.lower:g}"
-            )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
+        _check_counts(self.loss.name, schema)
+        if self.loss.name == SoftLogistic.name and getattr(schema.target, "scale", "unit") != "unit":
+            raise InvalidInput(
+                "the target of a schema must have scale='unit' and an intercept for the soft_logistic loss, which "
+                f"models a share of the range of its bounds, got {schema.target}"
+            )
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
-        if not schema.intercept:
-            object.__setattr__(self, "intercept", None)
+        object.__setattr__(self, "intercept", fitted_constant(schema, self.intercept))
         object.__setattr__(self, "classes", classes)
 
     def spec(
@@ -377,3 +383,18 @@ class Settings(DerivedFacts, NoisyChoices):
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,
         }
+
+
+def _check_counts(loss: str, schema: Schema) -> None:
+    """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
+    target = schema.target
+    if loss in COUNTS and not schema.has_constant:
+        raise InvalidInput(
+            f"the formula must have an intercept, or a categorical column with all its categories, for the {loss} loss "
+            "with a schema, which divides counts by their upper bound, got neither"
+        )
+    if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
+        raise InvalidInput(
+            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
+            f"as shares of its upper bound, got scale={target.scale!r} and lower={target.lower:g}"
+        )

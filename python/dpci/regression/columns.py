@@ -5,7 +5,7 @@ fourth moments, which are not released: they follow from bounds, or from an assu
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.law import ErrorParts, Noise, positive_part
 from dpci.regression.record import MomentRecord
+from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
@@ -220,3 +221,17 @@ def _intervals(
 ) -> ConfidenceIntervals:
     estimate, lower, upper = (np.array(part, dtype=np.float64) for part in numbers)
     return ConfidenceIntervals(tuple(names), estimate, lower, upper, level, "exact", None, refusals)
+
+
+def in_table_units(found: ConfidenceIntervals, table: Schema | None, *, power: int = 1) -> ConfidenceIntervals:
+    """Return means, or variances (``power`` 2), of encoded columns in the units of the table, with these."""
+    if table is None:
+        return found
+    scales = table.own_scales()
+    offset, slope = np.array([scales.get(name, (0.0, 1.0, ""))[:2] for name in found.names]).T
+    moved = offset if power == 1 else 0.0
+    columns = ((column - moved) / slope**power for column in (found.estimate, found.lower, found.upper))
+    estimate, lower, upper = map(np.asarray, columns)
+    units = tuple(scales[name][2] if name in scales else "scaled" for name in found.names)
+    per = units if power == 1 else tuple(f"({unit})^2" if " " in unit else f"{unit}^2" for unit in units)
+    return replace(found, estimate=estimate, lower=lower, upper=upper, per=per)

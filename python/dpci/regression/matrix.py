@@ -15,11 +15,11 @@ from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
-from dpci.regression.columns import Columns
+from dpci.regression.columns import Columns, in_table_units
 from dpci.regression.equations import check_covariance, default_covariance, solve
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord, record_of
-from dpci.regression.shown.show import summary_of_release
+from dpci.regression.shown.show import has_units, summary_of_release
 from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown, shown_of
 from dpci.shown.document import Document
@@ -145,6 +145,12 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
             For unknown names, and if the regressors vary no more than the noise. The message then names the columns.
         """
         model = self._model(target, features, intercept, l2_strength, covariance)
+        table = self._record.table
+        if table is not None and table.has_constant and not model.fit_intercept and has_units(self._record, model):
+            raise InvalidInput(
+                "intercept must be True with a schema, which moves columns to the middle of their bounds, got False: "
+                "release the matrix of a formula without an intercept, such as 'y ~ 0 + age'"
+            )
         return LinearFit(RegressionRecord(release=self._record, model=model), solve(self._record, model))
 
     def submodels(
@@ -178,7 +184,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         Returns
         -------
         ConfidenceIntervals
-            Intervals in the caller's units; with a schema, in those of the encoded columns. They account for the
+            Intervals in the caller's units; with a schema, in those of the table, a category as its share of the
+            records. Products, powers and splines are "scaled": as the schema encodes them. They account for the
             sampling and the noise.
 
         Raises
@@ -186,7 +193,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         InvalidInput
             For names that are not columns, and if the noise hides the number of records.
         """
-        return Columns(self._record).means(self._names(columns), check_fraction("level", level))
+        found = Columns(self._record).means(self._names(columns), check_fraction("level", level))
+        return in_table_units(found, self._record.table)
 
     def variances(
         self,
@@ -195,7 +203,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         level: float = 0.95,
         assume: Literal["bounded", "normal"] = "bounded",
     ) -> ConfidenceIntervals:
-        """Variances of columns in the population, each with an interval, as :meth:`means`.
+        """Variances of columns in the population, each with an interval, in the squares of the units of :meth:`means`.
 
         Their sampling error depends on fourth moments, which are not released.
 
@@ -209,7 +217,8 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
             short for heavier tails.
         """
         normal = check_choice("assume", assume, ("bounded", "normal")) == "normal"
-        return Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
+        found = Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
+        return in_table_units(found, self._record.table, power=2)
 
     def correlations(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
         """Correlations of all pairs of columns in the population, each with an interval, as :meth:`means`.

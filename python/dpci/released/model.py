@@ -138,18 +138,23 @@ class Released(Parameters[AnyModel, AnyBudget]):
     def decision_function(
         self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None
     ) -> NDArray[np.float64]:
-        """Linear predictor of each row, shape (n,), the intercept included.
+        """Linear predictor of each row, shape (n,), the intercept included: in the unit of the schema's target, if any.
 
-        If the fit had a schema, frames, mappings of columns, structured arrays and the paths of CSV and Parquet files
-        are tables like the fitted one, and are encoded by that schema. Arrays without names are rows that are encoded
-        already. ``schema``, if it is given, must have the same columns as that schema.
+        For counts it is the log of the mean, for classes the log odds or a score. If the fit had a schema, frames,
+        mappings of columns, structured arrays and the paths of CSV and Parquet files are tables like the fitted one,
+        and are encoded by that schema. Arrays without names are rows that are encoded already. ``schema``, if it is
+        given, must have the same columns as that schema.
         """
         facts = self._record
         features = features_of(facts, X, schema=schema)
+        self._check_predicted(features)
         if facts.intercept_scale is None:
-            return features.product(facts.params)
+            return in_target_units(facts, features.product(facts.params))
         intercept = float(facts.intercept_scale * facts.params[-1])
-        return features.product(facts.params[:-1]) + intercept
+        return in_target_units(facts, features.product(facts.params[:-1]) + intercept)
+
+    def _check_predicted(self, features: Features) -> None:
+        """Refuse rows whose predictor is not known; of most models it always is."""
 
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target, shape (n,).
@@ -159,7 +164,7 @@ class Released(Parameters[AnyModel, AnyBudget]):
         """
         facts = self._record
         if facts.loss["name"] in (*LOCATIONS, *COUNTS):
-            return in_target_units(facts, response(facts.loss["name"], self.decision_function(X, schema=schema)))
+            return response(facts.loss["name"], self.decision_function(X, schema=schema))
         if facts.classes is None:
             raise InvalidInput(
                 "predict requires a loss with two classes, got real targets (decision_function gives the linear "
@@ -230,11 +235,13 @@ def record_of(model: Released[AnyModel, Any]) -> AnyModel:
     return model._record  # noqa: SLF001  # of this module's own class
 
 
-def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return predictions of a real target in the unit of the schema's target, where there is one."""
-    is_real = record.loss["name"] in (*LOCATIONS, *COUNTS)
-    target = record.table.target if record.table is not None and is_real else None
-    return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
+def in_target_units(record: ModelRecord, predictor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return linear predictors of a real target in the unit of the schema's target, where there is one."""
+    target = None if record.table is None else record.table.target
+    if not isinstance(target, NumericTarget) or record.loss["name"] not in (*LOCATIONS, *COUNTS):
+        return predictor
+    # The logarithm of the mean of scaled counts is that of counts and that of their scale.
+    return target.decode(predictor) if record.loss["name"] in LOCATIONS else predictor - np.log(target.scaling[1])
 
 
 def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:

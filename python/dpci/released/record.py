@@ -601,6 +601,8 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         "the columns must be those of the schema",
         f"{record.columns} with a schema of {table.names}",
     )
+    has_constant = record.intercept_scale is not None
+    yield has_constant != table.has_constant, "the constant must be that of the schema", str(record.intercept_scale)
     yield (
         bool(table.persons) and record.persons is None,
         f"persons must be given where the schema names a column of them, {table.persons!r}",

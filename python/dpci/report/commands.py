@@ -11,6 +11,7 @@ from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import FitInference
+from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
 from dpci.report.summary import Numbers, View, ratio_intervals, ratios_of
@@ -53,8 +54,11 @@ class ShownModel(Shown):
             # A model of Python, of encoded targets.
             labels = class_labels(target) or fitted.classes
             return [labels[sign > 0] for sign in predicted]
-        soft = fitted.loss["name"] == "soft_logistic"
-        scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
+        name = fitted.loss["name"]
+        if name in (*LOCATIONS, *COUNTS):
+            found = fitted.predict(rows)
+            return list((found if fitted.schema is not None else target.decode(found)).tolist())
+        scaled = fitted.predict_proba(rows)[:, 1] if name in PROBABILISTIC else fitted.decision_function(rows)
         return list(target.decode(scaled).tolist())
 
     def probable(self, rows: NamedRows) -> Sequence[list[float]]:
@@ -82,7 +86,7 @@ class ShownFit(ShownModel):
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""
         result = self.result
-        parameters = parameters_of(result)
+        parameters = table_rows({"name": record_of(result).names, "estimate": or_null(result.scaled.params)})
         if result.interval_refusal is None:
             estimates = estimates_of(record_of(result), view.target)
             names = record_of(result).names
@@ -108,7 +112,7 @@ class ShownFit(ShownModel):
         if result.schema is None:
             return None
         if result.interval_refusal is not None:
-            return table_rows({"name": result.names, "unit": result.units, "estimate": result.params.tolist()})
+            return table_rows({"name": result.names, "unit": result.units, "estimate": or_null(result.params)})
         found = Numbers(record_of(result), replace(view, units="table"))
         return interval_rows(found.intervals, found.std_errors, found.estimates.pvalues(), units=found.units)
 
@@ -121,11 +125,14 @@ def numbers_of(
     in_units: list[dict[str, Any]] | None = None,
     classes: object = None,
 ) -> dict[str, Any]:
-    """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
+    """Return estimates with their intervals, or why there are none, and the record of the guarantee.
+
+    ``parameters``: those of the columns as the fit saw them; ``in_units``: the same in the units of a table.
+    """
     return {
         "private": result.private,
-        "parameters": parameters,
-        "in_units": in_units,
+        "coefficients": parameters if in_units is None else in_units,
+        "scaled": None if in_units is None else parameters,
         "level": view.level,
         "target": view.target,
         "simultaneous": view.simultaneous,

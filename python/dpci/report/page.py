@@ -7,6 +7,7 @@ from dpci import _core
 from dpci.accounting.costs import describe_seals, step_names
 from dpci.base.tables import change_text, format_percent, positive_class
 from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
+from dpci.inference.validity import hiding
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.record import NOISE_AWARE, FitRecord, Record
@@ -392,6 +393,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         *([] if record.newton is not None else [("lambda", _ridge(record))]),
         *record.made_choices,
         ("moments", "none released" if record.hessian is None else _moments(record)),
+        *(hiding(record) if without_results(record) else []),
     ]
 
 

@@ -36,7 +36,7 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.remarks import may_not_have_ended, notes
-from dpci.inference.targets.units import odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import odds_ratios, rate_ratios, slopes, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.calibration import last_step
@@ -96,10 +96,10 @@ class Numbers:
     @cached_property
     def differences(self) -> ConfidenceIntervals:
         """The intervals of all coefficients in the units of the table but the intercept, which is no difference."""
-        record = self.record
-        wanted, labels = contrast_rows(record.by_predictor(record.columns), self.names)
+        wanted, labels = contrast_rows(slopes(self.record, self.names), self.names)
         found = self.view.conf_int(labels, self.estimates.mapped(wanted, np.zeros(len(wanted))))
-        return replace(found, per=() if record.table is None else record.table.units * len(record.prefixes))
+        per = [unit for name, unit in zip(self.names, self.units, strict=True) if name in labels] if self.units else []
+        return replace(found, per=tuple(per))
 
     @cached_property
     def drawn(self) -> ConfidenceIntervals:
@@ -286,14 +286,11 @@ def bare_table(record: FitRecord, view: View, *, full: bool = True) -> Table:
 
 
 def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> list[str]:
-    """Return the scaled parameters beside coefficients in the units of the table.
-
-    A model without an intercept can have one in the units of the table.
-    """
-    n = len(record.prefixes)
-    width, wanted = len(scaled) // n, len(names) // n
-    blocks = [scaled[i * width : (i + 1) * width] for i in range(n)]
-    return [value for block in blocks for value in [*block, ""][:wanted]]
+    """Return the scaled parameters beside coefficients in the units of the table; nothing beside a sum of two."""
+    assert record.table is not None  # noqa: S101  # for the type checker: in the units of a table
+    n, (matrix, _, _) = len(record.prefixes), record.table.written
+    width, rows = len(scaled) // n, matrix[: len(names) // n]
+    return [scaled[i * width + int(row.argmax())] if row.sum() == 1.0 else "" for i in range(n) for row in rows]
 
 
 def _estimate_columns(numbers: Numbers) -> dict[str, list[str]]:
@@ -429,10 +426,13 @@ def has_ridge(record: FitRecord) -> bool:
     return record.newton is None and record.loss_facts.is_likelihood
 
 
+WEIGHED = "rows with extreme values weigh less, which changes no coefficient where the model holds for all rows"
+
+
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
-        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less."
+        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. {WEIGHED[0].upper()}{WEIGHED[1:]}."
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "

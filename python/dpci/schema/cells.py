@@ -189,7 +189,7 @@ def check_rows(
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
         late = "; after a look at the data the approver must agree, docs/approve.md" * ("missing=" in missing)
-        todo = f" (a missing value: {missing}{late})" if is_missing(cell) else _what_to_do(cell) or other
+        todo = f" (a missing value: {missing}{late})" if is_missing(cell) else remedy(cell) or other
         raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
 
 
@@ -206,7 +206,7 @@ def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> In
     return InvalidInput(together, row=error.row) if len(gaps) > 1 else error
 
 
-def _what_to_do(cell: object) -> str:
+def remedy(cell: object) -> str:
     """Return what is most often wrong with a cell."""
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
@@ -215,7 +215,9 @@ def _what_to_do(cell: object) -> str:
         or type(cell).__name__ == "Period"
         or (isinstance(cell, str) and _DATE.match(cell))
     ):
-        return _SINCE
+        written = cell.strip() if isinstance(cell, str) else ""
+        mark = next((mark for mark in "./" if mark in written[:3]), None)
+        return _SINCE if mark is None else f"{_SINCE[:-1]}; {hint('date_format', mark.join(('%d', '%m', '%Y')))})"
     if type(cell).__name__ in _MOMENTS:
         return _AS_NUMBERS
     if isinstance(cell, str) and _MEASURE.fullmatch(cell.strip()):

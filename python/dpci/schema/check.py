@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from dpci.base.tables import printable
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
-from dpci.schema.cells import DROP, as_cells, check_length, column_of, days_since, has_column, label_of, missing_cells
+from dpci.schema.cells import (
+    DROP,
+    as_cells,
+    check_length,
+    column_of,
+    days_since,
+    has_column,
+    label_of,
+    missing_cells,
+    remedy,
+)
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -54,6 +64,8 @@ class Finding:
         Whether a fit would be refused.
     examples : tuple of str
         Some of the values.
+    advice : str
+        Remedy for a frequent mistake; otherwise empty.
     """
 
     column: str
@@ -61,6 +73,7 @@ class Finding:
     n_rows: int
     refused: bool
     examples: tuple[str, ...] = ()
+    advice: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +113,8 @@ class SchemaCheck(Displayed):
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        return [title, Table(["column", "what", "rows", "examples"], rows, of_words=True), Paragraph(outcome)]
+        advice = [Paragraph(f"{f.column}: {f.advice}") for f in self.findings if f.advice]
+        return [title, Table(["column", "what", "rows", "examples"], rows, of_words=True), *advice, Paragraph(outcome)]
 
 
 def check_table(
@@ -128,6 +142,7 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     if isinstance(column, NumericColumn | UnboundedColumn):
         yield from _numbers(column, values)
         return
+    other = column.other if isinstance(column, UnlistedColumn) else None
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
     labels = _counted(values)
@@ -146,7 +161,8 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     done = "refused" if column.refuses else "zeros in all columns"
     done = done if column.other is None else f"counted as {column.other}"
     yield from _some(column.name, f"in no category: {done}", unknown, refused=column.refuses)
-    yield from _absent(column, labels)
+    # Rare levels of a list that nobody knows count as its other.
+    yield from _absent(column, labels, but=other)
 
 
 def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iterator[Finding]:
@@ -176,12 +192,14 @@ def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa:
         yield Finding(name, "without an id: refused", gaps, refused=True)
 
 
-def _absent(part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str]) -> Iterator[Finding]:
+def _absent(
+    part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str], but: str | None = None
+) -> Iterator[Finding]:
     if isinstance(part, CategoricalColumn):
         name, known, what = part.name, part.categories, "category without rows"
     else:
         name, known, what = part.column, part.known, "label without rows"
-    absent = [label for label in known if label not in labels]
+    absent = [label for label in known if label not in labels and label != but]
     if absent:
         yield Finding(name, what, 0, refused=False, examples=_examples(absent))
 
@@ -204,7 +222,9 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
     done = done if isinstance(missing, str) else f"replaced by {missing:g}"
     yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error")
     what = "not a date" if column.since else "not a finite number"
-    yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True)
+    wrong = values[~valid & ~gaps]
+    advice = remedy(as_cells(wrong).tolist()[0]).removeprefix(" (").removesuffix(")") if len(wrong) else ""
+    yield from _some(name, f"{what}: refused", _counted(wrong), refused=True, advice=advice)
     if isinstance(column, UnboundedColumn):
         (lower, upper), refused, done = column.range or (-math.inf, math.inf), False, "counts as the end of the range"
     else:
@@ -216,10 +236,10 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
         yield from _some(name, f"{what}: {done}", counted, refused=refused)
 
 
-def _some(name: str, what: str, counted: dict[str, int], *, refused: bool) -> Iterator[Finding]:
+def _some(name: str, what: str, counted: dict[str, int], *, refused: bool, advice: str = "") -> Iterator[Finding]:
     if counted:
         frequent = sorted(counted, key=lambda label: (-counted[label], label))
-        yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent))
+        yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent), advice=advice)
 
 
 def _examples(labels: list[str]) -> tuple[str, ...]:

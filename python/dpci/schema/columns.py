@@ -1,8 +1,6 @@
 """One column of a table each: its public bounds or categories, and how a value becomes numbers of at most 1."""
 
 import dataclasses
-import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -36,9 +34,10 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
-from dpci.schema.transforms import Transform, back, forth
+from dpci.schema.transforms import Transform, back, counted, forth, is_number, take_bounds
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
+TargetScale: TypeAlias = Literal["symmetric", "unit", "origin"]
 Outside: TypeAlias = Literal["clip", "error", "weight"]
 UnboundedOutside: TypeAlias = Literal["clip", "weight"]
 Unknown: TypeAlias = Literal["zeros", "error"]
@@ -71,7 +70,7 @@ class NumericColumn:
     source : str
         Why the bounds are public.
     unit : str
-        Unit of the numbers in the table, such as "year", which results name.
+        Unit of the numbers in the table, such as "year", which results name, in the singular.
     per : float
         Coefficients and odds ratios are given per this many units: 1000 of an income in euros gives "per 1,000 EUR". It
         changes no row and may be chosen at any time.
@@ -95,7 +94,7 @@ class NumericColumn:
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
-        _take_bounds(self, self.name)
+        take_bounds(self, self.name)
         _take_since(self)
         _take_per(self)
         _check_choice(self.name, "scale", self.scale, Scale)
@@ -107,7 +106,7 @@ class NumericColumn:
         _check_choice(self.name, "outside", self.outside, Outside)
         stand_in: Any = self.missing
         if stand_in not in ("error", DROP):
-            if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
+            if not is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(
                     f"column {self.name!r}: missing must be 'error', 'drop' or a number within the bounds, got "
                     f"{stand_in!r}"
@@ -132,10 +131,8 @@ class NumericColumn:
     @property
     def counted_unit(self) -> str:
         """Unit of a coefficient: "year", "1,000 EUR", "log unit"."""
-        if self.per != 1.0:
-            return f"{self.per:,.15g} {self.unit or 'units'}"
         unit = self.unit or "unit"
-        return unit if self.transform == "none" else f"log {unit}"
+        return counted(self.per, unit) if self.transform == "none" else f"log {unit}"
 
     @property
     def scaling(self) -> tuple[_F64, _F64]:
@@ -561,34 +558,43 @@ class CategoricalTarget:
 @column("lower", "upper", otherwise="UnboundedTarget")
 @dataclass(frozen=True, kw_only=True)
 class NumericTarget:
-    """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit")."""
+    """A number with public bounds, clipped and mapped to [-1, 1] ("symmetric") or [0, 1] ("unit").
+
+    With "origin" it is divided by its greatest absolute value, so that 0 stays 0: a schema of a model without a
+    constant has this scale.
+    """
 
     column: str = dataclasses.field(kw_only=False)
     lower: float
     upper: float
-    scale: Scale = "symmetric"
+    scale: TargetScale = "symmetric"
     source: str = ""
     unit: str = ""
 
     @property
     def scaling(self) -> tuple[float, float]:
         """``(offset, slope)``: what `encode` gives is offset + slope * value."""
+        if self.scale == "origin":
+            return 0.0, 1.0 / self.as_column().size
         offset, slope = self.as_column().scaling
         return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
         _take_name(self, "column")
-        _take_bounds(self, self.column)
-        _check_choice(self.column, "scale", self.scale, Scale)
+        take_bounds(self, self.column)
+        _check_choice(self.column, "scale", self.scale, TargetScale)
 
     def as_column(self) -> NumericColumn:
-        """Return the same as a column."""
-        return NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=self.scale)
+        """Return the same as a column; of "origin" with its bounds alone."""
+        scale: Scale = "unit" if self.scale == "unit" else "symmetric"
+        return NumericColumn(name=self.column, lower=self.lower, upper=self.upper, scale=scale)
 
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) scaled targets."""
         check_target_present(self.column, values)
-        return self.as_column().encode(values)[:, 0]
+        column = self.as_column()
+        numbers = column.numbers(values)
+        return numbers / column.size if self.scale == "origin" else column.scaled(numbers)
 
     def decode(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scaled numbers in the unit of the column; nothing is clipped."""
@@ -659,14 +665,6 @@ def _take_name(part: object, field: str) -> None:
     object.__setattr__(part, field, composed(name))
 
 
-def _is_number(value: object) -> bool:
-    """Whether it is a finite number; compared, not converted: NaN fails, and an integer may have hundreds of digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    number = value.item() if isinstance(value, np.integer) else value
-    return bool(abs(float(number) if isinstance(number, np.floating) else number) <= sys.float_info.max)
-
-
 def _take_since(part: "NumericColumn | UnboundedColumn") -> None:
     """Take a public day as TOML, Python or a text has it, and the unit of what is counted from it."""
     since: object = part.since
@@ -690,7 +688,7 @@ def _numbers(part: "NumericColumn | UnboundedColumn", cells: NDArray[Any]) -> _F
 
 def _take_per(column: NumericColumn) -> None:
     """Take the number of units that coefficients are per."""
-    if not _is_number(column.per) or not column.per > 0:
+    if not is_number(column.per) or not column.per > 0:
         raise InvalidInput(f"column {column.name!r}: per must be a number above 0, got {column.per!r}")
     object.__setattr__(column, "per", float(column.per))
     if column.per != 1.0 and column.transform != "none":
@@ -702,19 +700,6 @@ def _take_per(column: NumericColumn) -> None:
 
 def _rule(part: "NumericColumn | UnboundedColumn") -> str:
     return "hold dates or times without a time zone" if part.since else "hold finite numbers"
-
-
-def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a target with bounds
-    lower, upper = part.lower, part.upper
-    for field, bound in (("lower", lower), ("upper", upper)):
-        if not _is_number(bound):
-            raise InvalidInput(f"column {name!r}: bounds must be finite numbers, got {bound!r}")
-        if isinstance(bound, np.generic):  # a file holds numbers of Python
-            object.__setattr__(part, field, int(bound) if isinstance(bound, np.integer) else float(bound))
-    if not (lower < upper):
-        raise InvalidInput(f"column {name!r}: lower must be below upper, got lower={lower}, upper={upper}")
-    if not math.isfinite(upper - lower):
-        raise InvalidInput(f"column {name!r}: upper - lower must be finite, got lower={lower}, upper={upper}")
 
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:

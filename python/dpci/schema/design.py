@@ -2,16 +2,18 @@
 
 The coding keeps what the terms can express, so that coefficients have an exact linear map to the units of the table:
 
-- Categories, and the functions of a spline, lose their reference where the term without them is in the model, as in R;
-  otherwise all of them have a column.
+- Categories lose their reference where the term without them is in the model, as in R; otherwise all of them have a
+  column. A spline always loses its first function, so that it is 0 at the lower bound.
 - A number is moved to the middle of its bounds (or to 0 at the lower one, with ``scale="unit"``) where the product then
   differs from that of the numbers as they are by terms that are in the model; otherwise it is divided by its greatest
   absolute value.
+- Without an intercept the first categories whose columns have the sum 1 lose their reference, too: they are fitted as a
+  constant and the differences from it, and :func:`written` gives each its own coefficient back.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -244,8 +246,17 @@ def single_parts(columns: Sequence[Column]) -> tuple[Part, ...]:
     return (*parts, *_gaps(columns))
 
 
+def constant_term(terms: Iterable[Term], columns: _Columns) -> Term | None:
+    """Return the first term whose columns have the sum 1 in every row, if there is one."""
+    for term in terms:
+        column = columns[term.columns[0]]
+        if len(term.factors) == 1 and isinstance(column, CategoricalColumn) and column.covers_all:
+            return term
+    return None
+
+
 def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: bool) -> tuple[Part, ...]:
-    """Return the coding of terms; see the top of this file."""
+    """Return the coding of terms beside a constant, if ``intercept``; see the top of this file."""
     by_name = {column.name: column for column in columns}
     model: dict[frozenset[Factor], tuple[tuple[int, ...], ...]] = {}
     in_model: set[frozenset[Factor]] = {frozenset(term.factors) for term in terms}
@@ -253,15 +264,15 @@ def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: 
         in_model.add(frozenset())
     for term in terms:
         key = frozenset(term.factors)
-        if not intercept and len(key) == 1 and not isinstance(term.factors[0], Power) and key not in model:
-            # The first one has all its columns, and their sum is the constant.
+        if not intercept and len(key) == 1 and isinstance(term.factors[0], Levels) and key not in model:
+            # The first one has all its columns: they tell what a constant would.
             model[key] = (_kept(term.factors[0], by_name[term.columns[0]], reduced=frozenset() in in_model),)
             in_model.add(frozenset())
             continue
         if key in model:
             raise InvalidInput(f"terms must differ, got {':'.join(term.columns)} twice")
         model[key] = tuple(_kept(f, by_name[f.column], reduced=key - {f} in in_model) for f in term.factors)
-        if not all(model[key]):
+        if not all(model[key]) and all(getattr(by_name[name], "other", None) is None for name in term.columns):
             raise InvalidInput(
                 f"a term must have a category besides the reference, got none in {':'.join(term.columns)}"
             )
@@ -270,6 +281,33 @@ def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: 
         levels[frozenset()] = {frozenset()}
     parts = [Part(t.factors, _moved(t, levels), model[frozenset(t.factors)]) for t in terms]
     return (*parts, *_gaps(columns))
+
+
+def written(
+    parts: Sequence[Part], columns: _Columns, constant: Term | None
+) -> tuple[_F64, tuple[str, ...], tuple[str, ...]]:
+    """Return the coefficients of the model as it is written, their names and units, the intercept last.
+
+    They are the rows of a matrix: linear functions of those of the columns and of 1. ``constant``: the term whose
+    columns have the sum 1, of a model without an intercept.
+    """
+    k = sum(part.width for part in parts)
+    matrix = np.eye(k + 1)
+    if constant is None:
+        names = (name for part in parts for name in part.names(columns))
+        units = coefficient_units(parts, columns, [True] * k)
+        return matrix, (*names, "intercept"), (*units, "at 0")
+    factor = constant.factors[0]
+    every = Part(constant.factors, frozenset(), (_kept(factor, columns[factor.column], reduced=False),))
+    at = [part.factors for part in parts].index(constant.factors) if every.width > 1 else len(parts)
+    start = sum(part.width for part in parts[:at])
+    kept = parts[at].kept[0] if every.width > 1 else ()
+    (missing,) = set(every.kept[0]) - set(kept)
+    matrix[start : start + len(kept), k] = 1.0
+    matrix = np.insert(matrix[:k], start + missing, matrix[k], axis=0)
+    whole = [*parts[:at], every, *parts[at + 1 :]]
+    names = (name for part in whole for name in part.names(columns))
+    return matrix, tuple(names), tuple(coefficient_units(whole, columns, [True] * len(matrix)))
 
 
 def coefficient_units(parts: Sequence[Part], columns: _Columns, used: Sequence[bool]) -> Iterator[str]:
@@ -324,6 +362,25 @@ def from_units(parts: Sequence[Part], columns: _Columns, divisors: _F64) -> _F64
     return matrix
 
 
+def own_scales(
+    parts: Sequence[Part], columns: _Columns, divisors: _F64
+) -> Iterator[tuple[str, tuple[float, float, str]]]:
+    """Yield offset, slope and unit of what is a column of the table by itself: x is offset + slope * number."""
+    start = 0
+    for part in parts:
+        factor, column = part.factors[0], columns[part.factors[0].column]
+        offset, slope, unit = 0.0, 1.0, "share"
+        if isinstance(factor, Power) and isinstance(column, NumericColumn):
+            scaling = column.scaling if factor.column in part.moved else (np.zeros(1), np.array([1.0 / column.size]))
+            (offset,), (slope,) = scaling
+            unit = column.unit or "unit"
+            unit = unit if column.transform == "none" else f"log {unit}"
+        if len(part.factors) == 1 and (part.is_category or getattr(factor, "exponent", 0) == 1):
+            for i, name in enumerate(part.names(columns), start):
+                yield name, (float(offset / divisors[i]), float(slope / divisors[i]), unit)
+        start += part.width
+
+
 def _gaps(columns: Sequence[Column]) -> list[Part]:
     """Return the indicators of missing numbers."""
     counted = [c.name for c in columns if isinstance(c, NumericColumn) and not isinstance(c.missing, str)]
@@ -335,7 +392,7 @@ def _kept(factor: Factor, column: Column, *, reduced: bool) -> tuple[int, ...]:
         left_out = column.categories.index(str(factor.reference))
         return tuple(i for i in range(len(column.categories)) if not (reduced and i == left_out))
     if isinstance(factor, Spline):
-        return tuple(range(int(reduced), factor.n_functions))
+        return tuple(range(1, factor.n_functions))
     return (0,)
 
 

@@ -29,8 +29,11 @@ from dpci.schema.design import (
     coded_parts,
     coded_rows,
     coefficient_units,
+    constant_term,
     from_units,
+    own_scales,
     single_parts,
+    written,
 )
 from dpci.schema.formula import parse, target_of
 from dpci.schema.saved import FileSchema, described_by, essential, plain, plain_column
@@ -75,7 +78,7 @@ class Schema(FileSchema):
         Powers, categories, splines and their products, of which the matrix is made. Each column is in one of them.
         None given: each column by itself.
     intercept : bool
-        Whether the model has an intercept, which decides how terms are coded.
+        Whether the model has an intercept, which decides how terms are coded (:attr:`has_constant`).
     encoding : {"unit_norm", "full_range"}
         "unit_norm": numbers are in [-1, 1] or [0, 1], indicators are 0 and 1, and all columns are divided by sqrt(k), k
         the columns of the table or the terms, so that every row has norm at most 1. "full_range", for fits with
@@ -163,6 +166,29 @@ class Schema(FileSchema):
         used = {name for term in self.terms for name in term.columns}
         if self.terms and (unused := [column.name for column in self.columns if column.name not in used]):
             raise InvalidInput(f"every column must be in a term, got none with {unused}")
+        if self.terms and not self.names:
+            raise InvalidInput("a formula must have a column besides those whose list is not known yet, got none")
+        if isinstance(self.target, NumericTarget) and not self.has_constant and self.target.scaling[0] != 0.0:
+            # A target that is moved would be one with an intercept.
+            object.__setattr__(self, "target", dataclasses.replace(self.target, scale="origin"))
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether a constant is fitted: an intercept, or what makes up for it where categories have all their columns.
+
+        Without an intercept, the first categories of which every value has one are fitted as a constant and the
+        differences from it. Results have a coefficient for each, as R's model matrix has a column.
+        """
+        return self.intercept or self._constant is not None
+
+    @functools.cached_property
+    def _constant(self) -> Term | None:
+        return None if self.intercept else constant_term(self.terms, self._by_name)
+
+    @property
+    def written(self) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[str, ...]]:
+        """Matrix that makes coefficients of the model as it is written of those of the columns and 1; names, units."""
+        return written(self._parts, self._by_name, self._constant)
 
     @property
     def rows(self) -> Blocks:
@@ -294,6 +320,13 @@ class Schema(FileSchema):
         """Units of the parameters, one for each column of the matrix: "per year", "against F", "per year, for F"."""
         return self._units_of([True] * len(self.names))
 
+    def own_scales(self) -> dict[str, tuple[float, float, str]]:
+        """Return offset, slope and unit of what is a column of the table by itself, the target among them."""
+        found = dict(own_scales(self._parts, self._by_name, self.divisors))
+        if isinstance(self.target, NumericTarget):
+            found[self.target.column] = (*self.target.scaling, self.target.unit or "unit")
+        return found
+
     def _units_of(self, used: Sequence[bool]) -> tuple[str, ...]:
         """Units of the parameters of a model with some of the columns: products that are not in it do not matter."""
         return tuple(coefficient_units(self._parts, self._by_name, used))
@@ -358,7 +391,7 @@ class Schema(FileSchema):
     def _parts(self) -> tuple[Part, ...]:
         """Columns of the matrix for each term, or for each column without terms."""
         parts = (
-            coded_parts(self.terms, self.columns, intercept=self.intercept)
+            coded_parts(self.terms, self.columns, intercept=self.has_constant)
             if self.terms
             else (single_parts(self.columns))
         )
@@ -420,6 +453,17 @@ def on_violation_of(schema: Schema, given: OnViolation) -> OnViolation:
             f'rows must not be "clip" with a column whose outside is "weight", such as {far[0]!r}, got rows="clip"'
         )
     return "weight" if far else given
+
+
+def fitted_constant(schema: Schema, given: float | None) -> float | None:
+    """Return the constant of rows of a schema, where ``rows`` of a caller gives one or none."""
+    if schema.intercept and given is None:
+        raise InvalidInput(
+            "rows must have an intercept with a schema, which moves columns to the middle of their bounds, got "
+            "intercept=False: write a model without one as a formula, such as Schema.from_formula('~ 0 + age', "
+            "schema), in a shell --formula '~ 0 + age'"
+        )
+    return (1.0 if given is None else given) if schema.has_constant else None
 
 
 def encoded_rows(schema: Schema, table: Table) -> NDArray[np.float64] | CodedRows:

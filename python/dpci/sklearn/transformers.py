@@ -9,8 +9,11 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from dpci.base.validation import broken, check_positive
+from dpci.base.warn import warn
 from dpci.data.arrays import Table, known
 from dpci.data.persons import check_no_column_of_persons
+from dpci.errors import DpciWarning, InvalidInput
+from dpci.model.keywords import check_references
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedColumns
@@ -146,8 +149,18 @@ class PublicScaler(TransformerMixin, BaseEstimator):
         ------
         InvalidInput
             For anything but a schema, and one that names a column of persons.
+
+        Warns
+        -----
+        DpciWarning
+            With the code ``"no_reference"``, for indicators that an estimator without a ridge cannot tell apart.
         """
-        self._checked_schema()
+        schema = self._checked_schema()
+        try:
+            check_references(schema, fit_intercept=True, ridge="a ridge to the estimator")
+        except InvalidInput as error:
+            message = f"an estimator without a ridge, such as PrivateLinearRegression, cannot be fitted: {error}"
+            warn(DpciWarning(message, code="no_reference"))
         return self
 
     def transform(self, X: NamedColumns) -> NDArray[np.float64]:

@@ -212,6 +212,7 @@ class Chunks:
         decimal: str = ".",
         encoding: str = "utf-8",
         quote: str = '"',
+        date_format: str | None = None,
         chunk_rows: int = 65_536,
         beside: Sequence[str] = (),
         together: str | None = None,
@@ -225,7 +226,7 @@ class Chunks:
             folder of them, or a pattern. No file may be named twice, because no record may count twice.
         schema : Schema or PartialSchema
             Public description of the columns. With gaps the chunks stay tables.
-        delimiter, decimal, encoding, quote
+        delimiter, decimal, encoding, quote, date_format
             See :func:`dpci.read`.
         chunk_rows : int
             Number of rows in memory at a time.
@@ -241,7 +242,7 @@ class Chunks:
             For arguments out of range. While the rows are read: for files that are not as described.
         """
         chunk_rows = check_count("chunk_rows", chunk_rows)
-        form = Format(delimiter=delimiter, decimal=decimal, encoding=encoding, quote=quote)
+        form = Format(delimiter=delimiter, decimal=decimal, encoding=encoding, quote=quote, date_format=date_format)
         return cls._from_files(path, schema, chunk_rows, form, beside=beside, together=together)
 
     @classmethod

@@ -66,7 +66,7 @@ def read_batches(
             return
         with open_text(path, "rt", form.encoding) as file:
             for batch in _csv_batches(path, file, form, n_rows, columns):
-                yield dict(form.with_points(batch, numbers, path))
+                yield form.with_dates(form.with_points(batch, numbers, path))
 
 
 def uncut(batches: Iterable[Columns], name: str) -> Iterator[Columns]:
@@ -310,7 +310,7 @@ def _sheet_batches(path: Path, form: Format, n_rows: int | None, columns: Sequen
     total = len(next(iter(table.values())))
     step = n_rows or max(total, 1)
     for start in range(0, max(total, 1), step):
-        yield {name: cells[start : start + step] for name, cells in wanted.items()}
+        yield form.with_dates({name: cells[start : start + step] for name, cells in wanted.items()})
 
 
 def _parquet_batches(

@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ NO_QUOTE: Final = "none"
 _ENDS: Final = {'"': "a quote", "\n": "a line feed", "\r": "a carriage return", "\0": "a NUL"}
 # In these an escape in one line can change how the next ones read, and so one record those of other people.
 _STATEFUL: Final = re.compile(r"utf[-_]?7|hz|iso2022.*|punycode|idna|.*unicode[-_]escape|undefined|mbcs|oem")
+_PARTS: Final = {f"%{name}": f"(?P<{name}>[0-9]{{1,2}})" for name in "dmHMS"} | {"%Y": "(?P<Y>[0-9]{4})"}
+_OF_A_DAY: Final = 3
 _WITH_COMMA: Final = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _WITH_POINT: Final = re.compile(r"\s*[-+]?[0-9][0-9.]*\.[0-9]+(,[0-9]+)?\s*")
 
@@ -34,6 +36,9 @@ class Format:
         The one character around fields that hold a delimiter; "none": quotes are letters as others.
     sheet : str, optional
         Name of the sheet. None: the only one.
+    date_format : str, optional
+        Form of dates, of ``%d``, ``%m``, ``%Y`` and perhaps ``%H``, ``%M`` and ``%S``, such as "%d.%m.%Y". None: as in
+        2024-12-31.
     """
 
     delimiter: str = ","
@@ -41,6 +46,7 @@ class Format:
     encoding: str = "utf-8"
     quote: str = '"'
     sheet: str | None = None
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "decimal", "quote"):
@@ -59,6 +65,15 @@ class Format:
             raise broken("quote", f"one character other than the delimiter, or {NO_QUOTE!r}", self.quote)
         if self.sheet is not None and not isinstance(self.sheet, str):
             raise broken("sheet", "the name of a sheet or None", self.sheet)
+        if self.date_format is not None:
+            _dates(self.date_format)
+
+    def with_dates(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """Return columns in which every text that is a date in :attr:`date_format` is written as 2024-12-31."""
+        if self.date_format is None:
+            return dict(columns)
+        found = _dates(self.date_format)
+        return {name: [_iso(cell, found) for cell in cells] for name, cells in columns.items()}
 
     def with_points(
         self, columns: Mapping[str, list[str]], numbers: Collection[str] | None, name: object
@@ -110,6 +125,29 @@ def _point(cell: str, column: str | None, name: object) -> str:
             f"{column!r}"
         )
     return cell
+
+
+def _dates(form: object) -> re.Pattern[str]:
+    """Return the pattern of dates of a form: a plain number is none, because other characters stand between."""
+    rule = "a form with %d, %m and %Y and other characters between them, such as '%d.%m.%Y'"
+    if not isinstance(form, str):
+        raise broken("date_format", rule, form)
+    parts = re.split(r"(%.)", form)
+    used, between = parts[1::2], parts[2:-1:2]
+    known = set(used) <= set(_PARTS) and len(set(used)) == len(used) and {"%d", "%m", "%Y"} <= set(used)
+    if not known or not all(text and not any(map(str.isdigit, text)) for text in between):
+        raise broken("date_format", rule, form)
+    return re.compile("".join(_PARTS.get(part) or re.escape(part) for part in parts))
+
+
+def _iso(cell: object, dates: re.Pattern[str]) -> object:
+    found = dates.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if found is None:
+        return cell
+    parts = {name: int(text) for name, text in found.groupdict().items()}
+    day = f"{parts['Y']:04}-{parts['m']:02}-{parts['d']:02}"
+    time = [f"{parts.get(name, 0):02}" for name in "HMS"]
+    return day if len(parts) == _OF_A_DAY else f"{day}T{':'.join(time)}"
 
 
 PLAIN: Final = Format()

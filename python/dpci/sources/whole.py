@@ -18,6 +18,7 @@ def read(
     encoding: str = "utf-8",
     quote: str = '"',
     sheet: str | None = None,
+    date_format: str | None = None,
 ) -> Columns:
     r"""Read a table from files, as programs for the office write them in many countries.
 
@@ -42,6 +43,9 @@ def read(
         The one character around fields of a CSV file that hold a delimiter; ``"none"``: there is none.
     sheet : str, optional
         Name of the sheet of a workbook; None: the only one. Needs the extra ``office``.
+    date_format : str, optional
+        Form of dates in a CSV file or a workbook, of ``%d``, ``%m``, ``%Y``, ``%H``, ``%M`` and ``%S``:
+        ``"%d.%m.%Y"`` for 31.12.2024. Every cell that is such a date is read as 2024-12-31.
 
     Returns
     -------
@@ -63,7 +67,9 @@ def read(
     >>> read(file, delimiter=";", decimal=",", encoding="latin-1")
     {'Größe': ['1.75'], 'Stadt': ['Köln']}
     """
-    form = Format(delimiter=delimiter, decimal=decimal, encoding=encoding, quote=quote, sheet=sheet)
+    form = Format(
+        delimiter=delimiter, decimal=decimal, encoding=encoding, quote=quote, sheet=sheet, date_format=date_format
+    )
     columns = numbers = None
     if schema is not None:
         if not isinstance(schema, Schema | PartialSchema):

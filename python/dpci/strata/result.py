@@ -1,6 +1,7 @@
 """The models of all strata of a table: shown side by side as text, plot and page, compared, saved and read."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from dpci.base.tables import (
 from dpci.base.validation import as_name, check_choice, check_fraction
 from dpci.budgets import Budget, Neighbors
 from dpci.inference.comparison import Comparison, compare
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
 from dpci.losses import describe, scale_of
 from dpci.mechanisms import NewtonSteps
 from dpci.model.result import PrivateFit
@@ -138,7 +139,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         return self._first.names
 
     def conf_int(self, parameter: str, *, level: float = 0.95) -> ConfidenceIntervals:
-        """Return the intervals of one parameter, a row for each stratum.
+        """Return the intervals of one parameter, a row for each stratum, with its unit.
 
         Parameters
         ----------
@@ -158,7 +159,10 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         estimate, lower, upper = (
             np.array([getattr(each, name)[index] for each in found]) for name in ("estimate", "lower", "upper")
         )
-        return ConfidenceIntervals(tuple(self), estimate, lower, upper, level, found[0].method)
+        refusals = tuple(each.refusals[index] for each in found)
+        made = ConfidenceIntervals(tuple(self), estimate, lower, upper, level, found[0].method, refusals=refusals)
+        unit = self._unit(parameter)
+        return replace(made, units=OF_TABLE, per=(unit,) * len(self)) if unit else made
 
     def compare(self, first: str, second: str, **keywords: Any) -> Comparison:  # noqa: ANN401  # those of ``compare``
         """Return the differences between the models of two strata, which share no record; see :func:`dpci.compare`.
@@ -177,7 +181,8 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
-        tables = [Table(self._header, self._rows(name, level), f"{name}: {what} by {self.by}") for name in names]
+        named = {name: ", ".join(filter(None, (name, self._unit(name)))) for name in names}
+        tables = [Table(self._header, self._rows(name, level), f"{named[name]}: {what} by {self.by}") for name in names]
         return as_text(Document(parts=[*tables, Facts(self._facts())], banner=BANNER[self.private]))
 
     def plot(self, parameter: str, *, level: float = 0.95, order: Order = "given", ax: "Axes | None" = None) -> "Axes":

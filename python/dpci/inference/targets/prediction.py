@@ -13,13 +13,21 @@ from dpci import _core
 from dpci.base.validation import in_short
 from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
-from dpci.inference.intervals import ConfidenceIntervals, ErrorLaw, Estimates
+from dpci.inference.intervals import (
+    ConfidenceIntervals,
+    ErrorLaw,
+    Estimates,
+    Simultaneous,
+    estimates_of,
+    refusal_of,
+)
 from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
 from dpci.schema.cells import days_since
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
+from dpci.schema.transforms import counted
 
 _F64 = NDArray[np.float64]
 
@@ -34,10 +42,7 @@ def mean_intervals(record: FitRecord, estimates: Estimates, features: Features, 
     n, law = features.shape[0], estimates.law
     refusals: list[str | None] = []
     predictor, sampling, noise, half_width = (np.empty(n) for _ in range(4))
-    for at, block in features.blocks():
-        rows = block if isinstance(block, np.ndarray) else block.toarray()
-        if record.intercept_scale is not None:
-            rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
+    for at, rows in _with_constant(record, features):
         predictor[at] = rows @ estimates.params
         if estimates.step is not None:
             refusals += estimates.mapped(rows, np.zeros(len(rows))).refusals()
@@ -50,8 +55,36 @@ def mean_intervals(record: FitRecord, estimates: Estimates, features: Features, 
     names = tuple(f"row[{i}]" for i in range(n))
     predictor[[reason is not None for reason in refusals] or slice(0)] = np.nan
     columns = (predictor, predictor - half_width, predictor + half_width)
-    estimate, lower, upper = (in_target_units(record, response(record.loss["name"], column)) for column in columns)
+    estimate, lower, upper = (response(record.loss["name"], in_target_units(record, column)) for column in columns)
     return ConfidenceIntervals(names, estimate, lower, upper, level, "exact", refusals=tuple(refusals))
+
+
+def _with_constant(record: FitRecord, features: Features) -> Iterator[tuple[slice, _F64]]:
+    """Yield blocks of rows, each with its place, and with the constant that goes with the intercept."""
+    for at, block in features.blocks():
+        rows = block if isinstance(block, np.ndarray) else block.toarray()
+        if record.intercept_scale is not None:
+            rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
+        yield at, rows
+
+
+def check_predicted(record: FitRecord, features: Features) -> None:
+    """Refuse rows whose linear predictor the noise hides, as in some fits by Newton steps."""
+    if record.newton is None:
+        return
+    if (reason := refusal_of(record)) is not None:
+        raise InvalidInput(f"predictions need coefficients, got none: {reason}")
+    estimates = estimates_of(record)
+    blocks = (estimates.mapped(rows, np.zeros(len(rows))).given() for _, rows in _with_constant(record, features))
+    n_hidden = sum(int(np.count_nonzero(~given)) for given in blocks)
+    if n_hidden:
+        named = [name for name, given in zip(record.names, estimates.given(), strict=True) if not given]
+        which = ", ".join(named) or "a combination of coefficients"
+        raise InvalidInput(
+            f"predictions must not depend on what the noise hides, got {n_hidden:,} of {features.shape[0]:,} rows that "
+            f"need {which}: leave these rows out (predict_conf_int has NaN for them), or fit without the column, or "
+            "with l2_strength, which is a new release"
+        )
 
 
 def _half_widths(sampling: _F64, noise: _F64, law: ErrorLaw, level: float) -> _F64:
@@ -76,6 +109,10 @@ def _unit_half_widths(share: _F64, law: ErrorLaw, level: float) -> _F64:
 # Of a column's range: splines and powers are polynomials, of which a central difference is exact to 1e-10.
 _STEP = 1e-5
 
+_LINEAR = 1.0
+"""Greatest standard error of log odds between which the delta method takes a probability for a line."""
+_UNCERTAIN = "the predicted probability is too uncertain: predict_conf_int has its interval"
+
 
 class _Change(NamedTuple):
     """Two values of a column between which a prediction changes, and what the change is divided by."""
@@ -88,9 +125,14 @@ class _Change(NamedTuple):
 
 
 def marginal_effects(
-    record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
-) -> tuple[tuple[str, ...], tuple[str, ...], Estimates]:
-    """Return names, units and estimates of :meth:`dpci.PrivateFit.marginal_effects`, by the delta method."""
+    record: FitRecord,
+    estimates: Estimates,
+    at: Mapping[str, Any],
+    *,
+    level: float,
+    simultaneous: Simultaneous | None,
+) -> ConfidenceIntervals:
+    """Return the intervals of :meth:`dpci.PrivateFit.marginal_effects`, by the delta method."""
     schema, name = record.table, record.loss["name"]
     if schema is None:
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
@@ -120,8 +162,23 @@ def marginal_effects(
     effects = (predicted[1::2] - predicted[::2]) / over
     weighted = slope[:, None] * rows
     gradients = (weighted[1::2] - weighted[::2]) / over[:, None]
+    found = estimates.mapped(gradients, effects - gradients @ estimates.params)
     names, units = (tuple(getattr(change, what) for change in changes) for what in ("name", "unit"))
-    return names, units, estimates.mapped(gradients, effects - gradients @ estimates.params)
+    intervals = replace(found.conf_int(names, level=level, simultaneous=simultaneous), per=units)
+    return (
+        intervals if name == "squared" else _without_uncertain(intervals, estimates.mapped(rows, np.zeros(len(rows))))
+    )
+
+
+def _without_uncertain(effects: ConfidenceIntervals, ends: Estimates) -> ConfidenceIntervals:
+    """Return effects without those between two probabilities of which one is hardly known: no line is near them."""
+    errors = ends.std_errors()
+    known = np.asarray((np.nan_to_num(errors, nan=np.inf) <= _LINEAR).reshape(-1, 2).all(axis=1))
+    reasons = zip(effects.refusals, known, strict=True)
+    refusals = tuple(reason if reason or is_known else _UNCERTAIN for reason, is_known in reasons)
+    columns = (np.where(known, column, np.nan) for column in (effects.estimate, effects.lower, effects.upper))
+    estimate, lower, upper = columns
+    return replace(effects, estimate=estimate, lower=lower, upper=upper, refusals=refusals)
 
 
 def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
@@ -129,8 +186,7 @@ def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
         if isinstance(column, NumericColumn):
             step, value = _STEP * (column.upper - column.lower), at[column.name]
             low, high = max(column.lower, value - step), min(column.upper, value + step)
-            unit = column.unit or ("unit" if column.per == 1.0 else "units")
-            unit = f"per {unit}" if column.per == 1.0 else f"per {column.per:,.15g} {unit}"
+            unit = f"per {counted(column.per, column.unit or 'unit')}"
             yield _Change(column.name, column.name, (low, high), (high - low) / column.per, unit)
             continue
         reference = column.categories[0] if column.reference is None else column.reference

@@ -28,6 +28,7 @@ from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.schema.transforms import counted
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import as_text
@@ -275,7 +276,7 @@ class ScaledColumns(Estimated, Displayed):
 
 
 def _unit_of(contrast: _F64, units: tuple[str, ...]) -> str:
-    """Return the unit of a combination of coefficients: "per 10 year" of ten times one per year."""
+    """Return the unit of a combination of coefficients: "per 10 years" of ten times one per year."""
     (places,) = np.nonzero(contrast)
     return _times(float(contrast[places[0]]), units[places[0]]) if len(places) == 1 else _COMBINATION
 
@@ -288,11 +289,11 @@ def _times(number: float, unit: str) -> str:
     """Return the unit of a multiple of a coefficient."""
     if number == 1.0:
         return unit
-    found = re.fullmatch(r"per (?:([\d,]+(?:\.\d+)?) )?(.+)", unit)
+    found = re.fullmatch(r"per (?:([\d,]+(?:\.\d+)?) )?([^,]+)(.*)", unit)
     if found is None:  # of a category, or the intercept
         return _COMBINATION
-    amount, what = found.groups()
-    return f"per {number * float((amount or '1').replace(',', '')):,.15g} {what}"
+    amount, what, where = found.groups()
+    return f"per {counted(number * float((amount or '1').replace(',', '')), what)}{where}"
 
 
 class UnitMap(NamedTuple):
@@ -312,11 +313,18 @@ def unit_map(record: FitRecord) -> UnitMap:
     """Return the map from the parameters of a fit with a schema to coefficients in the units of the table."""
     if record not in _MAPS:
         schema, matrix, shift = _coefficients(record)
-        units = (*schema.units, "at 0")
-        kept = _kept(record, matrix, shift)
-        mapped = _of_each_predictor(record, matrix[kept], shift[kept], (*record.columns, INTERCEPT)[kept])
-        _MAPS[record] = UnitMap(*mapped, units[kept] * len(record.prefixes))
+        as_written, names, units = schema.written
+        if record.intercept_scale is None:  # no column is moved then, nor is the target
+            as_written, names, units = as_written[:-1], names[:-1], units[:-1]
+        mapped = _of_each_predictor(record, as_written @ matrix, as_written @ shift, names)
+        _MAPS[record] = UnitMap(*mapped, units * len(record.prefixes))
     return _MAPS[record]
+
+
+def slopes(record: FitRecord, names: tuple[str, ...]) -> list[str]:
+    """Return the names of the coefficients but those of intercepts."""
+    intercepts = record.by_predictor((INTERCEPT,)) if record.intercept_scale is not None else ()
+    return [name for name in names if name not in intercepts]
 
 
 def _of_each_predictor(
@@ -353,13 +361,6 @@ def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
     return schema, matrix, shift
 
 
-def _kept(record: FitRecord, matrix: _F64, shift: _F64) -> slice:
-    """Return the coefficients that there are: without an intercept, scaled columns may have one all the same."""
-    # In the units of the table they have one, unless none of them is moved.
-    has_constant = record.intercept_scale is not None or matrix[-1].any() or shift[-1]
-    return slice(None) if has_constant else slice(len(matrix) - 1)
-
-
 def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
     """Return intervals of odds ratios from those of differences of log odds."""
     name = record.loss["name"]
@@ -385,4 +386,6 @@ def _exponentials(intervals: ConfidenceIntervals, what: str) -> ConfidenceInterv
 
 def _change(unit: str) -> str:
     """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
-    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+    of_log = re.search(r"\bper log [^,]+", unit)
+    change = "decrease" if of_log is not None and of_log[0].endswith(" less") else "increase"
+    return re.sub(r"\bper log [^,]+", f"per 2.7-fold {change} of 1 + the number", unit)

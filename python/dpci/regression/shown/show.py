@@ -68,6 +68,9 @@ def unit_map(record: MomentRecord, model: Model) -> UnitMap | None:
         return None
     matrix, shift = _unit_map(record, model, schema, schema.target)
     k = len(record.columns)
+    if not schema.intercept and model.fit_intercept and model.features == record.columns:
+        as_written, names, per = schema.written
+        return UnitMap(as_written @ matrix, as_written @ shift, names, per)
     # Of columns that are left out, those whose products are in the model have coefficients.
     kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
     kept[k] |= shift[k] != 0.0
