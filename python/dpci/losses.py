@@ -366,13 +366,23 @@ def check_loss(loss: object) -> Loss:
     names = ", ".join(map(repr, BUILT_IN))
     meant = LOSSES.get(loss.lower()) if isinstance(loss, str) else None
     hint = (
-        " (use dpci.multinomial.fit)"
+        f" (use dpci.losses.{_with_numbers(loss)})"
+        if isinstance(loss, str) and loss.partition(":")[0] in BUILT_IN
+        else " (use dpci.multinomial.fit)"
         if isinstance(loss, str) and loss == SEVERAL
         else f" (use {meant!r})"
         if meant
         else ""
     )
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={in_short(loss)}{hint}")
+
+
+def _with_numbers(text: str) -> str:
+    """Return a loss as Python has it of the text that commands take, such as "poisson:15"."""
+    name, _, numbers = text.partition(":")
+    kind = BUILT_IN[name]
+    given = (f"{part.name}={number}" for part, number in zip(fields(kind), numbers.split(","), strict=False))
+    return f"{kind.__name__}({', '.join(given)})"
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:

@@ -134,6 +134,10 @@ def test_a_fit_whose_intervals_the_noise_hides_says_why():
         result = dpci.fit(rows, y, budget=PURE, mechanism="newton", rows="clip")
     assert [warning.message.code for warning in caught] == ["nothing_to_publish"]
     assert result.interval_refusal.startswith("too little information for intervals at this budget: the noise hides")
+    for shown in (result.conf_int(), result.odds_ratios(), result.tidy()[["conf.low", "conf.high"]]):
+        assert np.isnan(np.asarray(shown)).all()
+    assert "too little information" in repr(result.odds_ratios())
+    assert [text.get_text() for text in result.plot().texts][:1] == ["no interval is given"]
     text = result.officer_report()
     assert "No intervals are released. No intervals: too little information at this budget: the noise hides" in text
     first = "- **No coefficient has an interval: there is nothing to publish.** The budget is spent."

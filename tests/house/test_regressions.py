@@ -9,7 +9,6 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.cli.options import parse_loss
-from dpci.schema import Schema
 from dpci.schema.columns import NumericColumn
 from support import custom_losses
 from support.keywords import assembled
@@ -99,15 +98,6 @@ def test_a_saved_fit_cannot_claim_nonsense(field: str, junk: Any) -> None:
         dpci.PrivateFit.from_json(rewritten({**saved, field: junk}))
 
 
-def test_deeply_nested_json_is_refused(tmp_path: Any) -> None:
-    with pytest.raises(dpci.InvalidInput):
-        dpci.PrivateFit.from_json("[" * 100_000)
-    path = tmp_path / "schema.json"
-    path.write_text("[" * 100_000)
-    with pytest.raises(dpci.InvalidInput):
-        Schema.from_file(path)
-
-
 def test_bounds_with_hundreds_of_digits_are_refused() -> None:
     with pytest.raises(dpci.InvalidInput, match="finite"):
         NumericColumn(name="age", lower=0, upper=10**400)
@@ -153,18 +143,6 @@ def test_real_targets_are_clipped_into_their_bounds() -> None:
         np.testing.assert_array_equal(fit(far, **keywords).params, fit(near, **keywords).params)
     with pytest.raises(dpci.InvalidInput, match="target_bounds"):
         fit(far, loss=PSEUDO_HUBER, moments="none")
-
-
-def test_the_certificate_stays_far_below_the_noise():
-    # n * lambda = 1e10: the noise of a coefficient is about 1e-10, so a certificate of 1e-9 would hide nothing.
-    plan = dpci.plan(
-        n_samples=10_000,
-        n_features=1,
-        budget=dpci.PureDP(1.0),
-        l2_strength=1e6,
-        mechanism=dpci.OutputPerturbation(moments="none"),
-    )
-    assert plan.tolerance <= 1e-4 * plan.steps[0].scale * 1.8
 
 
 def test_contrasts_that_overflow_are_refused():

@@ -4,10 +4,10 @@ Everything follows from released values.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpci import _core
 from dpci.accounting.costs import levels_scale, noise_of
+from dpci.base.habits import OF_INTERVALS
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
-from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
+from dpci.base.validation import check_choice, check_count, check_fraction, check_seed, place_of
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.simultaneous import bonferroni_level, joint_level, shaped_draws
 from dpci.inference.validity import refusal
@@ -364,6 +365,8 @@ class ConfidenceIntervals(Displayed):
     units: str = ""
     per: tuple[str, ...] = ()
 
+    _HABITS: ClassVar[Mapping[str, str]] = OF_INTERVALS
+
     def __post_init__(self) -> None:
         if not self.per:
             object.__setattr__(self, "per", ("",) * len(self.names))
@@ -382,6 +385,13 @@ class ConfidenceIntervals(Displayed):
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         return iter([(float(low), float(high)) for low, high in zip(self.lower, self.upper, strict=True)])
+
+    def __getitem__(self, name: str) -> tuple[float, float]:
+        """Return the bounds of the row of this name."""
+        place = place_of(name, self.names)
+        if place is None:
+            raise KeyError(f"intervals must be asked for by the name of a row ({', '.join(self.names)}), got {name!r}")
+        return float(self.lower[place]), float(self.upper[place])
 
     def __array__(
         self,
@@ -413,7 +423,12 @@ class ConfidenceIntervals(Displayed):
         return Table([*header, "estimate", "lower", "upper"], rows, title)
 
     def _refused(self) -> list[str]:
-        return [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
+        names: dict[str, list[str]] = {}
+        for name, reason in zip(self.names, self.refusals, strict=True):
+            if reason is not None:
+                names.setdefault(reason, []).append(name)
+        everything = len(names) == 1 and None not in self.refusals
+        return [f"{'no interval' if everything else ', '.join(rows)}: {reason}" for reason, rows in names.items()]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return unit (where known), estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
@@ -424,10 +439,9 @@ class ConfidenceIntervals(Displayed):
 def _row_text(numbers: Sequence[float], common: str | None) -> list[str]:
     """Return an estimate and its bounds as text; without a common format with one of their own."""
     estimate, lower, upper = numbers
-    if common is None and np.isnan(estimate):
-        return ["-", "-", "-"]
-    shown = common or number_format((upper - lower) / 4.0, estimate, digits=ERROR_DIGITS)
-    return [f"{number:{shown}}" for number in numbers]
+    error = (upper - lower) / 4.0
+    shown = common or number_format(estimate if np.isnan(error) else error, estimate, digits=ERROR_DIGITS)
+    return ["-" if np.isnan(number) else f"{number:{shown}}" for number in numbers]
 
 
 def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import printable
+from dpci.base.validation import broken
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
-from dpci.schema.cells import as_cells, check_length, column_of, days_since, has_column, label_of, missing_cells
+from dpci.schema.cells import (
+    AGREED,
+    CATEGORY_NEEDS,
+    NO_NUMBER,
+    NUMBER_NEEDS,
+    OTHER,
+    TARGET_NEEDS,
+    as_cells,
+    changes_schema,
+    check_length,
+    column_of,
+    days_since,
+    has_column,
+    label_of,
+    missing_cells,
+    remedy,
+)
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -54,6 +71,8 @@ class Finding:
         Whether a fit would be refused.
     examples : tuple of str
         Some of the values.
+    advice : str
+        Way out of a refusal; empty where nothing is refused.
     """
 
     column: str
@@ -61,6 +80,7 @@ class Finding:
     n_rows: int
     refused: bool
     examples: tuple[str, ...] = ()
+    advice: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,8 +119,12 @@ class SchemaCheck(Displayed):
         rows = [
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
+        ways = list(dict.fromkeys(f"{f.column}: {f.advice}" for f in self.findings if f.advice))
+        if any(map(changes_schema, ways)):
+            ways.append(AGREED)
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        return [title, Table(["column", "what", "rows", "examples"], rows, of_words=True), Paragraph(outcome)]
+        table = Table(["column", "what", "rows", "examples"], rows, of_words=True)
+        return [title, table, *map(Paragraph, ways), Paragraph(outcome)]
 
 
 def check_table(
@@ -130,10 +154,9 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
         return
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
-    labels = _counted(values)
+    labels, cells = _counted(values), as_cells(values)
+    gaps = _counted(cells[missing_cells(cells)])
     if column.missing is not None:
-        cells = as_cells(values)
-        gaps = _counted(cells[missing_cells(cells)])
         absent = {label: count for label, count in gaps.items() if label not in column.categories}
         yield from _some(column.name, f"missing: replaced by {column.missing}", absent, refused=False)
         labels[column.missing] += sum(absent.values())
@@ -141,35 +164,45 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     unknown = {label: count for label, count in labels.items() if label not in column.categories}
     done = "refused" if column.refuses else "zeros in all columns"
     done = done if column.other is None else f"counted as {column.other}"
-    yield from _some(column.name, f"in no category: {done}", unknown, refused=column.refuses)
+    yield from _some(
+        column.name, f"in no category: {done}", unknown, refused=column.refuses, way=_way(gaps, CATEGORY_NEEDS, OTHER)
+    )
     yield from _absent(column, labels)
 
 
 def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a target does to its values."""
     if isinstance(target, NumericTarget | UnboundedTarget):
-        yield from _numbers(target.as_column(), values)
+        yield from _numbers(target.as_column(), values, needs=TARGET_NEEDS["missing"])
         return
-    labels = _counted(values)
+    labels, cells = _counted(values), as_cells(values)
+    gaps = _counted(cells[missing_cells(cells)])
     unknown = {label: count for label, count in labels.items() if label not in target.known}
     which = "neither" if isinstance(target, ClassTarget) else "no"
-    yield from _some(target.column, f"of {which} class: refused", unknown, refused=True)
+    yield from _some(
+        target.column, f"of {which} class: refused", unknown, refused=True, way=_way(gaps, *TARGET_NEEDS.values())
+    )
     yield from _absent(target, labels)
 
 
 def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # tables of any library
-    """Yield the rows without an id, where the table has the column of persons; no id is shown."""
+    """Yield the rows without an id, and those of ids that repeat, where the table has the column; no id is shown."""
+    if not isinstance(name, str):
+        raise broken("persons", "the name of a column", name)
     if not name or not has_column(table, name):
         return
     ids = column_of(table, name)
     check_length(name, ids, n_rows)
     if ids.dtype.kind in "mM":
-        gaps = int(np.isnat(ids).sum())
+        blank = np.isnat(ids).tolist()
     else:
-        blank = (cell is None or is_nan(cell) or (isinstance(cell, str) and not cell.strip()) for cell in ids.tolist())
-        gaps = sum(blank)
-    if gaps:
-        yield Finding(name, "without an id: refused", gaps, refused=True)
+        blank = [cell is None or is_nan(cell) or (isinstance(cell, str) and not cell.strip()) for cell in ids.tolist()]
+    if gaps := sum(blank):
+        yield Finding(name, "without an id: refused", gaps, refused=True, advice="give these rows an id, or drop them")
+    counted = Counter(cell for cell, none in zip(ids.tolist(), blank, strict=True) if not none)
+    if (most := max(counted.values(), default=0)) > 1:
+        rows = sum(n for n in counted.values() if n > 1)
+        yield Finding(name, f"of ids with several rows, at most {most}: fit with persons={name!r}", rows, refused=False)
 
 
 def _absent(part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str]) -> Iterator[Finding]:
@@ -190,16 +223,18 @@ def check_products(names: tuple[str, ...], parts: tuple[Part, ...], rows: NDArra
             yield Finding(name, "0 in every row", 0, refused=False)
 
 
-def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> Iterator[Finding]:
+def _numbers(
+    column: NumericColumn | UnboundedColumn, values: NDArray[Any], *, needs: str = NUMBER_NEEDS
+) -> Iterator[Finding]:
     name, missing = column.name, column.missing
     numbers = days_since(column.since, values) if column.since else as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
     done = "replaced by the middle of the bounds" if missing == "middle" else "refused"
     done = done if isinstance(missing, str) else f"replaced by {missing:g}"
-    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error")
+    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error", way=lambda _: needs)
     what = "not a date" if column.since else "not a finite number"
-    yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True)
+    yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True, way=_of_number)
     if isinstance(column, UnboundedColumn):
         (lower, upper), refused, done = column.range or (-math.inf, math.inf), False, "counts as the end of the range"
     else:
@@ -211,10 +246,23 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
         yield from _some(name, f"{what}: {done}", counted, refused=refused)
 
 
-def _some(name: str, what: str, counted: dict[str, int], *, refused: bool) -> Iterator[Finding]:
+def _some(
+    name: str, what: str, counted: dict[str, int], *, refused: bool, way: Callable[[str], str] = str
+) -> Iterator[Finding]:
+    """Yield a finding if there are rows of it; ``way`` says what a label that is refused needs."""
     if counted:
         frequent = sorted(counted, key=lambda label: (-counted[label], label))
-        yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent))
+        ways = dict.fromkeys(way(label) for label in frequent) if refused else {}
+        advice = "; ".join(each.strip(" ()") for each in ways)
+        yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent), advice=advice)
+
+
+def _of_number(label: str) -> str:
+    return remedy(label) or NO_NUMBER
+
+
+def _way(gaps: Counter[str], missing: str, other: str) -> Callable[[str], str]:
+    return lambda label: missing if label in gaps else other
 
 
 def _examples(labels: list[str]) -> tuple[str, ...]:

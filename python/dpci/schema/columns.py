@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.habits import LOGARITHMS
+from dpci.base.habits import LOGARITHMS, STAND_INS, instead
 from dpci.base.validation import check_flag, column, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
@@ -109,6 +109,7 @@ class NumericColumn:
             if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(
                     f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
+                    f"{instead(stand_in, STAND_INS)}"
                 )
             object.__setattr__(self, "missing", float(stand_in))
 
@@ -240,8 +241,8 @@ class UnboundedColumn:
         _check_choice(self.name, "outside", self.outside, UnboundedOutside)
         if (self.lower is None) is not (self.upper is None):
             raise InvalidInput(
-                f"column {self.name!r}: lower and upper must both be given or both be left out, "
-                f"got lower={self.lower}, upper={self.upper}"
+                f"column {self.name!r}: lower and upper must both be given or both be left out, got "
+                f"lower={self.lower}, upper={self.upper} (a public range may be much too wide, as lower=0, upper=1e6)"
             )
         # A column with bounds has the same rules.
         checked = self.bounded(*(self.range or (-1.0, 1.0)), source="")
@@ -705,4 +706,5 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
         hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
+        hint = hint or instead(value, STAND_INS)
         raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")

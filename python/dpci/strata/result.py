@@ -158,7 +158,8 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         estimate, lower, upper = (
             np.array([getattr(each, name)[index] for each in found]) for name in ("estimate", "lower", "upper")
         )
-        return ConfidenceIntervals(tuple(self), estimate, lower, upper, level, found[0].method)
+        refusals = tuple(each.refusals[index] for each in found)
+        return ConfidenceIntervals(tuple(self), estimate, lower, upper, level, found[0].method, refusals=refusals)
 
     def compare(self, first: str, second: str, **keywords: Any) -> Comparison:  # noqa: ANN401  # those of ``compare``
         """Return the differences between the models of two strata, which share no record; see :func:`dpci.compare`.

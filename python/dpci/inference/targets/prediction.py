@@ -14,6 +14,7 @@ from dpci.base.validation import in_short
 from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, ErrorLaw, Estimates
+from dpci.inference.targets.units import Hidden
 from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
@@ -88,8 +89,8 @@ class _Change(NamedTuple):
 
 
 def marginal_effects(
-    record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
-) -> tuple[tuple[str, ...], tuple[str, ...], Estimates]:
+    record: FitRecord, estimates: Estimates | Hidden, at: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...], Estimates | Hidden]:
     """Return names, units and estimates of :meth:`dpci.PrivateFit.marginal_effects`, by the delta method."""
     schema, name = record.table, record.loss["name"]
     if schema is None:
