@@ -109,7 +109,6 @@ class NumericColumn:
             if not _is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(
                     f"column {self.name!r}: missing must be 'error' or a number within the bounds, got {stand_in!r}"
-                    f"{instead(stand_in, STAND_INS)}"
                 )
             object.__setattr__(self, "missing", float(stand_in))
 
@@ -705,6 +704,5 @@ def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
-        hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
-        hint = hint or instead(value, STAND_INS)
+        hint = f" ({LOGARITHMS})" if field == "transform" and "log" in str(value) else instead(value, STAND_INS)
         raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")
