@@ -87,6 +87,26 @@ SEARCHES: Final[Mapping[str, str]] = {
 
 LOGARITHMS = "add a column of logarithms to the table first, a public function of each row, and describe that column"
 
+_FIRST = "add that column to the table first, a public function of each row, and describe it"
+FORMULAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("log", "np.log", "log1p", "np.log1p", "log10", "log2"), LOGARITHMS),
+    **dict.fromkeys(("power", "np.power", "pow"), "write I(age**2) or poly(age, 2)"),
+    **dict.fromkeys(("sqrt", "np.sqrt", "exp", "np.exp", "abs", "cut", "ifelse", ">", "<", "=", "!"), _FIRST),
+    **dict.fromkeys(("scale", "center", "standardize"), "leave it out: a schema divides columns by public numbers"),
+    **dict.fromkeys(("cr", "cs", "cc", "ns", "s", "te", "rcs"), "write bs(age, df=5)"),
+    "offset": "offsets are missing (docs/features.md)",
+    **dict.fromkeys(("factor", "as.factor"), "write C(edu), or the name alone"),
+    **dict.fromkeys(("relevel", "Treatment"), 'write C(edu, ref="mid")'),
+    **dict.fromkeys(("Sum", "Helmert", "Poly", "Diff"), "write C(edu), and other contrasts as contrast= of conf_int"),
+    **dict.fromkeys(("^", "**"), "write I(age**2) for a power, and a*b for a, b and their product"),
+    "/": "write a + a:b for a/b",
+    "%": "write a:b for a %in% b",
+    "Q": "a name of a column stands in backticks",
+    "|": "random effects are missing (docs/features.md)",
+    ".": "name every column",
+}
+"""Advice for each function and sign of other formulas that ours do not have."""
+
 COLUMNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("min", "minimum", "low"), "pass lower="),
     **dict.fromkeys(("max", "maximum", "high"), "pass upper="),

@@ -41,6 +41,7 @@ from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.released.sources import counts_note, missing_note
 from dpci.shown.document import Table
 
 _F64 = NDArray[np.float64]
@@ -345,6 +346,10 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     facts = [("target", f"{target[0].upper()}{target[1:]}")]
     if numbers is not None and numbers.ordinary is not None:
         facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
+    if record.loss["name"] in COUNTS and (said := counts_note(record.table)) is not None:
+        facts.append(("counts", said))
+    if (said := missing_note(record.table)) is not None:
+        facts.append(("missing", said))
     cautions = [custom_note(record)]
     if numbers is not None:
         if has_ridge(record):

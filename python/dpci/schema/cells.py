@@ -25,7 +25,7 @@ NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or 
 NO_NUMBER = " (what stands for a missing value must be an empty cell)"
 CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
-AGREED = "a change of the schema after a look at the data needs the approver's consent (docs/approve.md)"
+AGREED = "a change of the schema after a look at the data needs the approver's consent, docs/approve.md"
 TARGET_NEEDS = {
     "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
     "other": " (correct it, or add it to the public classes of the target)",
@@ -188,8 +188,8 @@ def check_rows(
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
         todo = f" (a missing value: {missing})" if is_missing(cell) else remedy(cell) or other
-        late = "; " + AGREED if changes_schema(todo) else ""
-        raise InvalidInput(f"{msg}{todo}{late}; schema.check(table) lists all such cells", row=row)
+        todo = f"{todo.removesuffix(')')}; {AGREED})" if changes_schema(todo) else todo
+        raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
 
 
 def check_target_present(target: str, values: object) -> None:

@@ -201,8 +201,8 @@ class UnboundedColumn:
         A public range that holds every value, in the unit of the table, however wide; both or none. Values beyond it
         count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
     zeros : bool
-        Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
-        values, and hold 0 as well.
+        Whether nearly all values may be 0, as those of a rare cost. Bounds are then those of the other values, of which
+        they leave out up to 20% on either side, and hold 0 as well.
     transform : {"none", "signed_log"}
         See :class:`NumericColumn`. Bounds are chosen after the transform.
     scale, unit, per, since

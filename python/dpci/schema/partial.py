@@ -117,7 +117,10 @@ class PartialSchema(FileSchema):
         for term in self.blank.terms:
             for factor in term.factors:
                 if isinstance(factor, Spline) and factor.column in unknown:
-                    raise InvalidInput(f"a spline must be of a column with bounds, got one of {factor.column!r}")
+                    raise InvalidInput(
+                        f"a spline must be of a column with bounds, got one of {factor.column!r} (take a NumericColumn "
+                        "with public bounds, or poly(x, 2) of the column as it is)"
+                    )
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
