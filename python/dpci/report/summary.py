@@ -346,6 +346,8 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     facts = [("target", f"{target[0].upper()}{target[1:]}")]
     if numbers is not None and numbers.ordinary is not None:
         facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
+    if record.table is None and record.on_violation == "clip":
+        facts.append(("rows", f"Rows beyond their bounds ({record.rows}) were moved to them; how many is private."))
     if record.loss["name"] in COUNTS and (said := counts_note(record.table)) is not None:
         facts.append(("counts", said))
     if (said := missing_note(record.table)) is not None:

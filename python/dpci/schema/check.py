@@ -130,10 +130,13 @@ class SchemaCheck(Displayed):
 def check_table(
     columns: Iterable[Column | Gap],
     target: Target | UnboundedTarget,
-    persons: str,
+    ids: tuple[str, str | None],
     table: Any,  # noqa: ANN401  # tables of any library
 ) -> tuple[int, list[Finding]]:
-    """Return the number of rows, and what columns and a target do to a table."""
+    """Return the number of rows, and what columns and a target do to a table.
+
+    ``ids``: the column of persons of the schema, and that of which repeated ids are counted.
+    """
     cells = [(column, column_of(table, column.name)) for column in columns]
     n_rows = len(cells[0][1])
     found: list[Finding] = []
@@ -144,7 +147,7 @@ def check_table(
         targets = column_of(table, target.column)
         check_length(target.column, targets, n_rows)
         found += check_target(target, targets)
-    return n_rows, [*found, *check_ids(persons, table, n_rows)]
+    return n_rows, [*found, *check_ids(ids, table, n_rows)]
 
 
 def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding]:
@@ -185,8 +188,10 @@ def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iter
     yield from _absent(target, labels)
 
 
-def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # tables of any library
-    """Yield the rows without an id, and those of ids that repeat, where the table has the column; no id is shown."""
+def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # of any library
+    """Yield the rows without an id, and those of ids that repeat if that is asked; no id is shown."""
+    of_schema, asked = persons
+    name = of_schema if asked is None else asked
     if not isinstance(name, str):
         raise broken("persons", "the name of a column", name)
     if not name or not has_column(table, name):
@@ -200,7 +205,7 @@ def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa:
     if gaps := sum(blank):
         yield Finding(name, "without an id: refused", gaps, refused=True, advice="give these rows an id, or drop them")
     counted = Counter(cell for cell, none in zip(ids.tolist(), blank, strict=True) if not none)
-    if (most := max(counted.values(), default=0)) > 1:
+    if asked is not None and (most := max(counted.values(), default=0)) > 1:
         rows = sum(n for n in counted.values() if n > 1)
         yield Finding(name, f"of ids with several rows, at most {most}: fit with persons={name!r}", rows, refused=False)
 

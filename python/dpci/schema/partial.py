@@ -191,9 +191,7 @@ class PartialSchema(FileSchema):
         InvalidInput
             For a table without a column of the schema, or with columns of different lengths.
         """
-        n_rows, found = check_table(
-            self.columns, self.target, self.persons if persons is None else persons, named_columns(table)
-        )
+        n_rows, found = check_table(self.columns, self.target, (self.persons, persons), named_columns(table))
         return SchemaCheck(n_rows, tuple(found))
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library

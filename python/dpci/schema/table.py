@@ -281,7 +281,7 @@ class Schema(FileSchema):
             For a table without a column of the schema, or with columns of different lengths.
         """
         table = named_columns(table)
-        n_rows, found = check_table(self.columns, self.target, self.persons if persons is None else persons, table)
+        n_rows, found = check_table(self.columns, self.target, (self.persons, persons), table)
         if self.terms and not any(finding.refused for finding in found):
             found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))
