@@ -138,22 +138,17 @@ HABITS = {
     "(all categories: ['sex=M_<%'])": lambda fit, _: fit.wald_test("sex"),
     "'at': pass a public value for each column": lambda fit, _: fit.marginal_effects(),
     "'X': pass a table, such as {'age': [40]": lambda fit, _: fit.predict(),
-    "'which': use predict_proba(X)": lambda fit, _: fit.predict(TABLE, which="prob"),
     "(one row is a table too: 'age': [40])": lambda fit, _: fit.predict({"age": 40, "sex": "F"}),
     "linear regression are differences": lambda _, linear: linear.plot(exponentiate=True),
     "import it from dpci.schema": lambda *_: dpci.NumericTarget,
-    "with loss=dpci.losses.Poisson(count_bound=...)": lambda *_: dpci.PoissonRegressor,
     "(use dpci.losses.Poisson(count_bound=15))": lambda *_: dpci.losses.check_loss("poisson:15"),
     "PureDP: missing a required argument: 'epsilon'; type dpci.PureDP(epsilon=1.0)": lambda *_: dpci.PureDP(eps=1),
     "such as dpci.PureDP(epsilon=1.0), got": lambda *_: dpci.fit(TABLE, schema=SCHEMA, budget=1.0),
     "got a schema (pass it by its name: schema=...)": lambda *_: dpci.fit(TABLE, SCHEMA, budget=BUDGET),
     "got 'mean': a statistic of the data is private": lambda *_: UnboundedColumn("age", missing="mean"),
     "'missing': nothing can stand for a target": lambda *_: UnboundedTarget("age", missing="drop"),
-    "a public range may be much too wide": lambda *_: UnboundedTarget("age", lower=0),
     "use PrivateRidge": lambda *_: dpci.sklearn.Ridge,
-    "use PrivateGridSearch: every fold": lambda *_: dpci.sklearn.cross_val_score,
     "'PrivateRidge' object has no attribute 'summary': use result_": lambda *_: dpci.sklearn.PrivateRidge().summary,
-    "'cv': pass nothing: candidates": lambda *_: dpci.sklearn.PrivateGridSearch(None, {}, cv=5),
     "'C' of PrivateRidge: pass l2_strength=": lambda *_: dpci.sklearn.PrivateRidge().set_params(C=1),
 }
 
@@ -215,12 +210,6 @@ def test_tidy_of_odds_ratios(result):
     np.testing.assert_array_equal(raised["std.error"], result.tidy()["std.error"])
     with pytest.raises(dpci.InvalidInput, match="exponentiate must be True or False"):
         result.tidy(exponentiate=1)
-
-
-def test_tidy_without_a_schema():
-    X = TABLE[["age"]].to_numpy() / 100.0
-    made = dpci.fit(X, TABLE["ill"] == "yes", budget=BUDGET, seed=1)
-    np.testing.assert_array_equal(made.tidy()["estimate"], made.params)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
