@@ -150,28 +150,6 @@ def failures(table: Schema) -> dict[str, list[str]]:
     return found
 
 
-def missing_note(table: Schema | None) -> str | None:
-    """Return which values stand for missing cells, a public rule that changes estimates; None where none does."""
-    stand_ins = []
-    for column in () if table is None else table.columns:
-        if isinstance(column, CategoricalColumn) and column.missing is not None:
-            stand_ins.append(f"{column.name} as {column.missing}")
-        elif isinstance(column, NumericColumn) and column.missing != "error":
-            stand_ins.append(f"{column.name} as {column.missing:,.6g} {column.unit}".strip())
-    if not stand_ins:
-        return None
-    return f"Missing cells count as a value by a public rule: {', '.join(stand_ins)}. Their number is private."
-
-
-def counts_note(table: Schema | None) -> str | None:
-    """Return to which number counts of a table are lowered; None without a target that is a number."""
-    if table is None or not isinstance(target := table.target, NumericTarget):
-        return None
-    why = "released" if target.source.startswith(RELEASED) else "public"
-    bound = f"{target.upper:,.4g}, the {why} bound"
-    return f"Counts of {target.column} above {bound}, are lowered to it, which moves rate ratios towards 1."
-
-
 _FAILS = "the release fails"
 
 
