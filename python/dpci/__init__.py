@@ -114,7 +114,9 @@ else:
         if name not in __all__ and name != "sklearn":
             from dpci.base.habits import FUNCTIONS, instead  # noqa: PLC0415  # for those who guess a name
 
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead(name, FUNCTIONS)}")
+            where = None if name.startswith("_") else _home(name)
+            advice = instead(name, FUNCTIONS) if where is None else f": import it from {where}"
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
         if name == "__version__":
             from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
 
@@ -128,6 +130,16 @@ else:
             public = importlib.import_module("dpci.further" if name in _FURTHER else "dpci.public")
             globals().update({each: getattr(public, each) for each in public.__all__})
             return globals()[name]
+
+    def _home(name: str) -> str | None:
+        """Return the module that has a public name; None where none does."""
+        for module in sorted({*_MODULES, "losses", "rows"}):
+            try:
+                if name in importlib.import_module(f"dpci.{module}").__all__:
+                    return f"dpci.{module}"
+            except MissingExtra:
+                continue
+        return None
 
     def __dir__() -> list[str]:
         """Name what is public; the module that needs an extra, which ``import *`` must not import, once it is there."""

@@ -16,6 +16,7 @@ from dpci.base.validation import (
     check_fraction,
     check_not_negative,
     check_positive,
+    usage,
 )
 from dpci.errors import InvalidInput
 
@@ -38,6 +39,7 @@ class _Numbers:
         return budget_text(cast("GaussianBudget", self))
 
 
+@usage("dpci.PureDP(epsilon=1.0)")
 @dataclass(frozen=True, slots=True)
 class PureDP(_Numbers):
     """Pure differential privacy.
@@ -76,6 +78,7 @@ class PureDP(_Numbers):
         return ApproxDP(self.epsilon, delta)
 
 
+@usage("dpci.ZCDP(rho=0.5)")
 @dataclass(frozen=True, slots=True)
 class ZCDP(_Numbers):
     """Zero-concentrated differential privacy (Bun & Steinke 2016).
@@ -117,6 +120,7 @@ class ZCDP(_Numbers):
         return PureDP(_core.zcdp_to_pure(self.rho, check_calibration(calibration)))
 
 
+@usage("dpci.ApproxDP(epsilon=1.0, delta=1e-6)")
 @dataclass(frozen=True, slots=True)
 class ApproxDP(_Numbers):
     """Approximate, or (epsilon, delta), differential privacy.
@@ -228,7 +232,8 @@ def check_budget(budget: object) -> Budget:
             f"throughout, got budget={budget!r} (dpci.regression.release takes it)"
         )
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
-        raise broken("budget", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", budget)
+        meant = f", such as dpci.PureDP(epsilon={budget!r})" if type(budget) in {int, float} else ""
+        raise broken("budget", f"dpci.PureDP, dpci.ZCDP or dpci.ApproxDP{meant}", budget)
     return budget
 
 

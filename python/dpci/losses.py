@@ -372,7 +372,9 @@ def check_loss(loss: object) -> Loss:
     names = ", ".join(map(repr, BUILT_IN))
     meant = LOSSES.get(loss.lower()) if isinstance(loss, str) else None
     hint = (
-        " (use dpci.multinomial.fit)"
+        f" (use dpci.losses.{_with_numbers(loss)})"
+        if isinstance(loss, str) and loss.partition(":")[0] in BUILT_IN
+        else " (use dpci.multinomial.fit)"
         if isinstance(loss, str) and loss == SEVERAL
         else f" (use {meant!r})"
         if meant
@@ -405,10 +407,16 @@ def completed(loss: Loss, unit: float | None = None) -> Loss:
         value = values[width]
         values[width] = _SHARES[width] * values[name] if value is None else value / unit
     if isinstance(loss, NegativeBinomial):
-        values["dispersion"] *= (
-            unit  # var(y/B) = μ/B + α·μ²/B², with μ/B the mean of y/B: over 1/B, α·B times its square
-        )
+        values["dispersion"] *= unit  # y/B has the variance m/B + α·m² at its mean m: α·B over 1/B
     return type(loss)(**values)
+
+
+def _with_numbers(text: str) -> str:
+    """Return a loss as Python has it of the text that commands take, such as "poisson:15"."""
+    name, _, numbers = text.partition(":")
+    kind = BUILT_IN[name]
+    given = (f"{part.name}={number}" for part, number in zip(fields(kind), numbers.split(","), strict=False))
+    return f"{kind.__name__}({', '.join(given)})"
 
 
 def declaration(loss: Loss, core: _core.Loss) -> dict[str, Any]:

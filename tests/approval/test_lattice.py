@@ -126,7 +126,7 @@ def test_numbers_that_a_projection_moved_are_not_called_checked():
     for chosen, moved in ((output, "coefficients"), ({"projection": "floor"}, "matrices")):
         report = dpci.fit(X, Y, **assembled(**choices, **chosen)).officer_report()
         assert f"whether the {moved} were edited: a projection moved them off their lattices" in str(report)
-        assert "multiples of the steps of their lattices" not in str(report)
+        assert "the released numbers lie on the grid" not in str(report)
 
 
 EXACT = ("hessian", "matrix", "moments")

@@ -135,6 +135,10 @@ def test_a_fit_whose_intervals_the_noise_hides_says_why():
     assert [warning.message.code for warning in caught] == ["nothing_to_publish"]
     assert result.interval_refusal.startswith("too few records for this budget and these columns: the noise hides")
     assert ("mean eigenvalue" in result.summary(full=True)) or ("directions" in result.summary(full=True))
+    for shown in (result.conf_int(), result.odds_ratios(), result.tidy()[["conf.low", "conf.high"]]):
+        assert np.isnan(np.asarray(shown)).all()
+    assert "too few records" in repr(result.odds_ratios())
+    assert [text.get_text() for text in result.plot().texts][:1] == ["no interval is given"]
     text = result.officer_report()
     assert "No intervals are released. No intervals: too few records for this budget and these columns" in text
     assert "numbers to be approved" not in text

@@ -253,8 +253,9 @@ def test_budgets_and_losses() -> None:
     assert parse_budget(1.0, 1e-6, None) == dpci.ApproxDP(epsilon=1.0, delta=1e-6)
     assert parse_loss("huber_hinge:0.25") == dpci.losses.HuberHinge(h=0.25)
     assert parse_loss("smooth_hinge") == dpci.losses.SmoothHinge()
-    with pytest.raises(InvalidInput):
-        parse_loss("huber_hinge:-1")
+    for text in ("huber_hinge:-1", "huber_hinge:1,2", "smooth_hinge:"):
+        with pytest.raises(InvalidInput):
+            parse_loss(text)
 
 
 def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

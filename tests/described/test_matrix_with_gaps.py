@@ -175,7 +175,7 @@ def test_texts_say_what_bounds_cost_and_leave_out():
     for text in (found.summary(), dpci.regression.MomentMatrix.of(found).summary(), found.to_html()):
         words = " ".join(text.split())
         assert f"{bounds.budget} for 2 columns together, by the exponential mechanism" in words
-        assert f"at most about {bounds.share:.1%} of the values lie beyond each bound" in words
+        assert f"beyond them up to about {bounds.share:.1%} of the values on either side" in words
         assert "Released bounds and categories" in words
     text = fit(budget=BUDGETS["approx"]).officer_report(schema=PARTIAL)
     assert "| FAILED |" not in text

@@ -11,9 +11,17 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.base.habits import INTERVALS, KEYWORDS, NAMES
+from dpci.base.habits import INTERVALS, KEYWORDS, LINEAR, NAMES
 from dpci.model.keywords import KEYWORDS as OF_A_FIT
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
+from dpci.schema import (
+    CategoricalColumn,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    Schema,
+    UnboundedColumn,
+    UnboundedTarget,
+)
 from dpci.shown.document import Document, Table
 from dpci.shown.latex import as_latex
 
@@ -76,12 +84,6 @@ def test_other_releases_give_the_same_advice(name, call):
     for keyword in ("epsilon", "sample_weight", "n_jobs", "cluster_id"):
         with pytest.raises(TypeError, match=re.escape(f"{name}() got an unexpected keyword argument '{keyword}': ")):
             call(**{keyword: 1})
-    with pytest.raises(TypeError, match=r"release_schema\(\) missing .*'budget': pass budget=dpci.PureDP"):
-        dpci.release_schema({})
-    with pytest.raises(TypeError, match=r"fit_many\(\) missing .*'budget': pass budget=dpci.PureDP"):
-        dpci.fit_many({})
-    with pytest.raises(TypeError, match=r"fit_strata\(\) missing .*'budget': pass budget=dpci.PureDP"):
-        dpci.fit_strata({}, by="sex", schema=SCHEMA)
 
 
 def test_threads_change_nothing_and_are_a_number(result):
@@ -101,7 +103,7 @@ def test_rsquared_of_a_linear_fit_is_that_of_its_moments(linear):
 
 def test_keywords_of_intervals_are_refused_with_ours(result, linear):
     for owner in (result, result.scaled, linear):
-        for keyword, advice in INTERVALS.items():
+        for keyword, advice in (LINEAR if owner is linear else INTERVALS).items():
             with pytest.raises(TypeError, match=re.escape(f"argument '{keyword}': {advice}")):
                 owner.conf_int(**{keyword: 0.05})
 
@@ -125,6 +127,46 @@ def test_what_is_advised_exists(result):
     named = {word for advice in NAMES.values() for word in re.findall(r"(?:use|or|,) (\w+)(?=[,(]|$)", advice)}
     assert {"std_errors", "conf_int", "tidy", "wald_test", "to_json"} <= named
     assert [name for name in named - {"the"} if not hasattr(result, name)] == []
+
+
+HABITS = {
+    "conf_int() got too many arguments without a name: write level=": lambda fit, _: fit.conf_int(0.1),
+    "use to_frame(), a pandas frame": lambda fit, _: fit.conf_int().loc,
+    "(age, sex=M_<%, intercept), got 'height'": lambda fit, _: fit.params["height"],
+    "a summary is a text; use tidy()": lambda fit, _: fit.summary().tables,
+    "(write 'age', and what it equals as value=)": lambda fit, _: fit.wald_test("age = 0"),
+    "(all categories: ['sex=M_<%'])": lambda fit, _: fit.wald_test("sex"),
+    "'at': pass a public value for each column": lambda fit, _: fit.marginal_effects(),
+    "'X': pass a table, such as {'age': [40]": lambda fit, _: fit.predict(),
+    "(one row is a table too: 'age': [40])": lambda fit, _: fit.predict({"age": 40, "sex": "F"}),
+    "linear regression are differences": lambda _, linear: linear.plot(exponentiate=True),
+    "import it from dpci.schema": lambda *_: dpci.NumericTarget,
+    "(use dpci.losses.Poisson(count_bound=15))": lambda *_: dpci.losses.check_loss("poisson:15"),
+    "PureDP: missing a required argument: 'epsilon'; type dpci.PureDP(epsilon=1.0)": lambda *_: dpci.PureDP(eps=1),
+    "such as dpci.PureDP(epsilon=1.0), got": lambda *_: dpci.fit(TABLE, schema=SCHEMA, budget=1.0),
+    "got a schema (pass it by its name: schema=...)": lambda *_: dpci.fit(TABLE, SCHEMA, budget=BUDGET),
+    "got 'mean': a statistic of the data is private": lambda *_: UnboundedColumn("age", missing="mean"),
+    "'missing': nothing can stand for a target": lambda *_: UnboundedTarget("age", missing="drop"),
+    "use PrivateRidge": lambda *_: dpci.sklearn.Ridge,
+    "'PrivateRidge' object has no attribute 'summary': use result_": lambda *_: dpci.sklearn.PrivateRidge().summary,
+    "'C' of PrivateRidge: pass l2_strength=": lambda *_: dpci.sklearn.PrivateRidge().set_params(C=1),
+}
+
+
+@pytest.mark.parametrize("advice", HABITS)
+def test_a_habit_is_refused_with_what_to_type(advice, result, linear):
+    with pytest.raises((TypeError, ValueError, LookupError, AttributeError)) as refused:
+        HABITS[advice](result, linear)
+    assert advice in str(refused.value)
+
+
+def test_numbers_have_names(result, linear):
+    for fit in (result, linear):
+        assert fit.params["age"] == fit.params[0]
+        assert fit.conf_int()["age"] == next(iter(fit.conf_int()))
+        assert {type(fit.params * 2), type(fit.params[1:]), type(pickle.loads(pickle.dumps(fit.pvalues)))} == {
+            np.ndarray
+        }
 
 
 def test_copies_and_pickles_are_not_in_the_way(result):
@@ -168,12 +210,6 @@ def test_tidy_of_odds_ratios(result):
     np.testing.assert_array_equal(raised["std.error"], result.tidy()["std.error"])
     with pytest.raises(dpci.InvalidInput, match="exponentiate must be True or False"):
         result.tidy(exponentiate=1)
-
-
-def test_tidy_without_a_schema():
-    X = TABLE[["age"]].to_numpy() / 100.0
-    made = dpci.fit(X, TABLE["ill"] == "yes", budget=BUDGET, seed=1)
-    np.testing.assert_array_equal(made.tidy()["estimate"], made.params)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

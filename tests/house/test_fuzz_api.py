@@ -61,7 +61,8 @@ NO_RESULT = {
         f"{fit}.rate_ratios": "no loss of counts"
         for fit in ("pure", "other", "approx", "ball", "no moments", "three classes")
     },
-    **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
+    **{f"ball.{name}": "the radius binds" for name in ("wald_test", "predict_conf_int")},
+    "ball.odds_ratios": "no log odds",
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
     "selected.to_great_tables": "its page has no table",
     "moment matrix.to_great_tables": "its page has no table",

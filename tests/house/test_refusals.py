@@ -16,12 +16,12 @@ BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-
 SITES = """
 base/validation: check_different check_real*2 check_positive check_not_negative check_fraction check_count*2
   check_seed check_flag check_intercept check_choice check_reals check_finite _integer check_symmetric
-  advised.decorate.called*2 advised_class.checked*3
+  advised.decorate.called*3 advised_class.checked*3 usage.decorate.checked
 data/labels: SeveralClasses.encoded=label check_several_classes*3 check_label check_classes*2 encode_labels=label
   check_public_classes=parts_labels _labels*5=form check_present=missing_target _check_length=form several_read_off
   _read_off*2=one_class,no_parts _labels_that_occur*2
-data/arrays: _finite_block=form _sparse_block=form check_columns*2=form as_matrix as_numbers*3=form as_square
-  _csr*3=form _checked_rows*2=form _check_offsets=form _contiguous=form
+data/arrays: ByName.__getitem__ _finite_block=form _sparse_block=form check_columns*2=form as_matrix as_square
+  as_numbers*3=form _csr*3=form _checked_rows*2=form _check_offsets=form _contiguous=form
 data/frames: frame_matrix*2=form named_columns=form check_same_index=index _check_names*2=form
   _check_column*2=form,missing arrow_table=form taken_over=form _check_device=form
 data/rows: check_beside_parts*2 as_partitions*3 known_shape=form _param_names

@@ -120,9 +120,16 @@ def test_formulas(report):
 
 FORMULAS_REFUSED = {
     "statsmodels 4783: Q around a name": ("ill ~ Q('age')", "a name of a column stands in backticks"),
-    "R: a dot for all columns": ("ill ~ .", "every column must be named"),
-    "lme4: a random effect": ("ill ~ age + (1|sex)", "random effects must be left out"),
-    "patsy: Treatment in C": ("ill ~ C(sex, Treatment('M'))", "ref= must follow the comma"),
+    "R: a dot for all columns": ("ill ~ .", "name every column"),
+    "lme4: a random effect": ("ill ~ age + (1|sex)", "random effects are missing"),
+    "patsy: Treatment in C": ("ill ~ C(sex, Treatment('M'))", r"ref= must follow the comma: write C\(edu, ref="),
+    "R: a power without I": ("ill ~ age^2", r"write I\(age\*\*2\) for a power"),
+    "R: nesting": ("ill ~ sex/age", "write a \\+ a:b for a/b"),
+    "R: a comparison": ("ill ~ I(age>40)", "add that column to the table first"),
+    "patsy: a product in I": ("ill ~ I(age*sex)", "write age:b or age\\*b for products"),
+    "patsy: a natural spline": ("ill ~ cr(age, df=3)", r"write bs\(age, df=5\)"),
+    "R: a number as classes": ("ill ~ C(age)", "describe it as a CategoricalColumn"),
+    "another target": ("wage ~ age", r"dataclasses.replace\(schema, target="),
 }
 
 

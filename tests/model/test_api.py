@@ -265,12 +265,6 @@ def test_labels(rows, labels, classes, expected):
     assert dpci.PrivateFit.from_json(result.to_json()).predict(X).dtype == predicted.dtype
 
 
-def test_object_labels_and_series(rows):
-    y = pd.Series(np.array(["no", "yes"])[rows[1]], dtype="category")
-    assert fitted((rows[0], y), classes=("no", "yes")).classes == ("no", "yes")
-    assert fitted((rows[0], y.astype(object).tolist()), classes=("no", "yes")).classes == ("no", "yes")
-
-
 def test_one_class_alone_is_legal_when_declared(rows):
     result = fitted((rows[0], np.ones(N)), classes=(0, 1))
     assert (result.predict(rows[0]) == 1).all()

@@ -86,7 +86,11 @@ def test_a_regression_that_noise_hides_keeps_the_matrix():
     again = pickle.loads(pickle.dumps(hidden))
     assert "vary together" in again.interval_refusal
     assert "no coefficients" in hidden.summary()
-    for call in (lambda: again.params, again.conf_int, again.to_html, lambda: again.predict(twice)):
+    for numbers in (again.params, again.std_errors, again.conf_int(), again.tidy()["estimate"]):
+        assert np.isnan(numbers).all()
+    assert "vary together" in repr(again.conf_int())
+    assert "vary together" in again.to_html()
+    for call in (lambda: again.wald_test("x0"), lambda: again.predict(twice)):
         with pytest.raises(dpci.InvalidInput, match="vary together"):
             call()
     some = regression.MomentMatrix.of(again).fit(features=["x0", "x1"])

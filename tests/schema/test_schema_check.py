@@ -59,6 +59,16 @@ def test_what_is_found():
         ("sex", "category without rows", 0, False, ("'F'", "'M'")),
     ]
     assert findings(ward=[1, 7])[0] == ("ward", "in no category: refused", 1, True, ("'7'",))
+    found = SCHEMA.check({**GOOD, "age": ["18,0", None], "ward": [7, None]}).findings
+    advice = {one.column: one.advice for one in found if one.refused}
+    assert advice["age"].startswith("numbers need a decimal point")
+    assert "pass decimal=','" in advice["age"]
+    assert advice["ward"].startswith("correct it, add it to the public list, or")
+    assert advice["ward"].endswith("missing= the category that it counts as")
+    told = SCHEMA.check({**GOOD, "age": [30, None], "who": [1, 1]}, persons="who")
+    assert 'the column needs missing="middle"' in repr(told)
+    assert "a change of the schema after a look at the data needs the approver's consent" in repr(told)
+    assert told.findings[-1].what == "of ids with several rows, at most 2: fit with persons='who'"
     assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
+from sklearn import preprocessing
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -244,6 +245,14 @@ def test_a_failed_fit_leaves_no_fitted_model():
             call(X)
     with pytest.raises(NotFittedError):
         model.conf_int()
+
+
+def test_a_pipeline_that_learns_from_the_records_is_told():
+    for step, names in ((preprocessing.StandardScaler(), ["StandardScaler"]), (preprocessing.Normalizer(), [])):
+        steps = make_pipeline(make_pipeline(step), PrivateLogisticRegression(classes=(0, 1), l2_strength=0.5))
+        _, caught = warnings_of(lambda steps=steps: steps.fit(X, Y))
+        assert [str(warning.message).split()[0] for warning in caught] == names
+        assert {warning.category for warning in caught} <= {dpci.PrivacyLeakWarning}
 
 
 def test_labels():

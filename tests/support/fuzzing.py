@@ -98,7 +98,7 @@ def check_result(name, result):
                 _require(asymmetry <= 1e-9 * np.abs(matrix).max(), f"{part} is not symmetric")
     if isinstance(result, dpci.ConfidenceIntervals):
         _require(result.lower.shape == result.upper.shape, "intervals of two lengths")
-        _require(bool((result.lower <= result.upper).all()), "an interval whose ends are swapped")
+        _require(not (result.lower > result.upper).any(), "an interval whose ends are swapped")
 
 
 def _walk(path, value, seen, depth):
@@ -119,13 +119,16 @@ def _parts(value, seen, depth):
         yield from ((f"[{i}]", entry) for i, entry in enumerate(value))
     elif type(value).__module__.partition(".")[0] == "dpci" and id(value) not in seen and depth < 3:
         seen.add(id(value))
-        for attribute in _public_values(type(value)):
+        refused = getattr(value, "interval_refusal", None) or any(getattr(value, "refusals", ()))
+        for attribute in (name for name in _public_values(type(value)) if not (refused and name in _REFUSED)):
             # A property that this object refuses says so with an error of the library.
             with suppress(dpci.DpciError):
                 yield f".{attribute}", getattr(value, attribute)
 
 
 _ATTRIBUTES = {}
+# NaN where there is no interval.
+_REFUSED = {"params", "cov", "std_errors", "pvalues", "estimate", "lower", "upper", "length"}
 
 
 def _public_values(kind):

@@ -208,9 +208,13 @@ def describe_seals(seals: tuple[Seal, ...]) -> str:
     return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"
 
 
+_WORDS = {"radius": "length of rows", "shape": "second moments of rows", "null_slope": "mean slope at 0"}
+"""Steps whose own names say little to a reader."""
+
+
 def step_names(steps: Iterable[Step]) -> list[str]:
     """Return what steps are called in tables and documents; those of one kind are numbered."""
-    kinds = [step.step.replace("_", " ") for step in steps]
+    kinds = [_WORDS.get(step.step, step.step.replace("_", " ")) for step in steps]
     places = [kinds[: at + 1].count(kind) for at, kind in enumerate(kinds)]
     return [f"{kind} {place}" if kinds.count(kind) > 1 else kind for kind, place in zip(kinds, places, strict=True)]
 

@@ -61,8 +61,8 @@ def contents_of(bounds: ReleasedBounds, n_samples: int) -> Iterator[tuple[str, W
     for what, columns in _parts(bounds).items():
         yield f"{what} released", names(columns)
     if bounds.share is not None:
-        about = f"at most about {bounds.share:.1%} of a column on either side, {bounds.share * n_samples:,.0f} values"
-        yield "left beyond released bounds", f"{about}; the noise can move it"
+        number = f"{bounds.share * n_samples:,.0f} of {n_samples:,}"
+        yield "beyond released bounds", f"{bounds.left_out}, that is {number}; fewer in a column without far values"
     if (beyond := bounds.beyond(n_samples)) is not None:
         yield "with a number beyond released bounds", f"{beyond}, a 95% interval in brackets"
 

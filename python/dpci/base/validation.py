@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.habits import BUDGET, COLUMNS, unexpected
+from dpci.base.habits import COLUMNS, NEEDED, unexpected
 from dpci.errors import InvalidInput
 
 _Value = TypeVar("_Value")
@@ -204,7 +204,10 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
 
     def decorate(function: Callable[_Taken, _Value]) -> Callable[_Taken, _Value]:
         code = function.__code__
-        known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known, by_place = frozenset(names), names[: code.co_argcount]
+        needed = {*by_place[: len(by_place) - len(function.__defaults__ or ())], *names[code.co_argcount :]}
+        needed = (needed - (function.__kwdefaults__ or {}).keys()) & NEEDED.keys()
         # One that passes keywords on refuses them itself.
         passes_on = bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
@@ -213,8 +216,13 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
             for name in keywords:
                 if name not in known and not passes_on:
                     raise unexpected(function.__name__, name, advice, keywords)
-            if "budget" in known and "budget" not in keywords:
-                raise TypeError(f"{function.__name__}() missing required keyword-only argument 'budget': {BUDGET}")
+            if len(args) > len(by_place):
+                by_name = ", ".join(f"{name}=" for name in names[code.co_argcount :])
+                raise TypeError(
+                    f"{function.__name__}() got too many arguments without a name: write {by_name or 'fewer'}"
+                )
+            for name in sorted(needed.difference(keywords, by_place[: len(args)])):
+                raise TypeError(f"{function.__name__}() missing required argument {name!r}: {NEEDED[name]}")
             return function(*args, **keywords)
 
         return called
@@ -248,6 +256,27 @@ def advised_class(kind: type, advice: Mapping[str, str], *, needed: Sequence[str
         made(self, *args, **given)
 
     setattr(kind, "__init__", checked)  # noqa: B010  # a checker of types keeps the signature of the class
+
+
+def usage(form: str) -> Callable[[type[_Value]], type[_Value]]:
+    """Return a decorator of classes whose refusal of arguments shows how one is typed."""
+
+    def decorate(kind: type[_Value]) -> type[_Value]:
+        made: Any = kind.__init__
+        signature = inspect.signature(made)
+
+        @functools.wraps(made)
+        def checked(self: object, *args: object, **given: object) -> None:
+            try:
+                signature.bind(self, *args, **given)
+            except TypeError as error:
+                raise TypeError(f"{kind.__name__}: {error}; type {form}") from None
+            made(self, *args, **given)
+
+        setattr(kind, "__init__", checked)  # noqa: B010  # as above
+        return kind
+
+    return decorate
 
 
 def column(*needed: str, otherwise: str = "") -> Callable[[type[_Value]], type[_Value]]:

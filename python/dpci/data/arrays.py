@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_finite
+from dpci.base.validation import check_finite, place_of
 from dpci.data.coded import CodedRows
 from dpci.data.frames import decoded, frame_matrix, is_frame, taken_over
 from dpci.errors import InvalidInput
@@ -324,8 +324,35 @@ def _contiguous(
         return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
 
 
-def read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the array, which can no longer be written to."""
+class ByName(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array whose numbers names find, too, as ``params["age"]``; whatever is made of it is an ordinary one."""
+
+    names: tuple[str, ...] = ()
+
+    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401  # as numpy's
+        if isinstance(key, str) and self.names:
+            place = place_of(key, self.names)
+            if place is None:
+                raise KeyError(f"numbers must be asked for by a name ({', '.join(self.names)}), got {key!r}")
+            key = place
+        return np.asarray(self)[key]
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  # as numpy's
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:  # noqa: ANN401  # as numpy's
+        return np.asarray(self).__reduce__()
+
+
+def read_only(values: NDArray[np.float64], names: tuple[str, ...] = ()) -> NDArray[np.float64]:
+    """Return the array, which can no longer be written to, with the names of its numbers if they have some."""
+    if names:
+        named = values.view(ByName)
+        named.names = names
+        values = named
     values.flags.writeable = False
     return values
 

@@ -10,6 +10,7 @@ from dpci.base.optional import optional
 from dpci.base.tables import printable
 from dpci.budgets import Budget
 from dpci.described.record import SchemaRecord
+from dpci.released.bounds import OF_OTHERS
 from dpci.released.counts import LEVEL, NumberCounts, Share, half_width, step_named
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.shown.displayed import Displayed
@@ -181,7 +182,8 @@ class SchemaDescription(Displayed):
             facts: dict[str, Any] = {"name": name, "is_target": is_target, "is_released": name in found.columns}
             facts |= {"source": part.source, "unit": getattr(part, "unit", "")}
             if isinstance(part, NumericColumn | NumericTarget):
-                left_out = found.share if name in found.ranges else None
+                share = found.share if found.share is None or name not in found.zeros else max(found.share, OF_OTHERS)
+                left_out = share if name in found.ranges else None
                 column = DescribedColumn(**facts, kind="number", lower=part.lower, upper=part.upper, left_out=left_out)
             elif isinstance(part, CategoricalColumn):
                 facts |= {"categories": part.categories, "reference": part.reference}

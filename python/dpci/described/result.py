@@ -94,7 +94,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
         bounds = [[name, f"{lower:g}", f"{upper:g}"] for name, (lower, upper) in self.bounds.items()]
         lists = [[name, ", ".join(map(printable, found))] for name, found in self.categories.items()]
         unit = "record" if record.persons is None else "person"
-        left_out = f"up to about {self.share:.1%} of the values on either side" if self.share else ""
+        left_out = record.found.left_out if self.share else ""
         beyond = record.found.beyond(record.n_samples)
         facts = [
             ("budget spent", str(self.spent)),

@@ -99,6 +99,17 @@ def _numbers(contrast: object, names: tuple[str, ...], what: str) -> NDArray[np.
     return check_finite(what, matrix)
 
 
+def _meant(name: object, names: tuple[str, ...]) -> str:
+    """Return how a hypothesis is typed that was written as an equation, or as the name of a column of categories."""
+    if not isinstance(name, str):
+        return ""
+    of_column = [known for known in names if known.startswith(f"{name}=")]
+    if of_column:
+        return f" (all categories: {of_column})"
+    left = name.partition("=")[0].strip()
+    return f" (write {left!r}, and what it equals as value=)" if left in names else ""
+
+
 def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[np.float64], str]:
     if isinstance(row, str):
         row = {row: 1.0}
@@ -112,7 +123,7 @@ def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[
     for name, coefficient in row.items():
         place = place_of(name, names)
         if place is None:
-            raise InvalidInput(f"{what} must name parameters ({', '.join(names)}), got {name!r}")
+            raise InvalidInput(f"{what} must name parameters ({', '.join(names)}), got {name!r}{_meant(name, names)}")
         number = check_real(f"{what}[{name!r}]", coefficient)
         values[place] = number
         size = "" if abs(number) == 1.0 else f"{abs(number):g} × "

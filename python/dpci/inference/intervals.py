@@ -4,10 +4,10 @@ Everything follows from released values.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpci import _core
 from dpci.accounting.costs import levels_scale, noise_of
+from dpci.base.habits import OF_INTERVALS
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
-from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
+from dpci.base.validation import check_choice, check_count, check_fraction, check_seed, place_of
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.simultaneous import bonferroni_level, joint_level, shaped_draws
+from dpci.inference.targets.obstacles import REASONS, NewtonObstacles
 from dpci.inference.validity import refusal
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
 from dpci.losses import LOG_ODDS
@@ -26,8 +28,6 @@ from dpci.released.calibration import last_step
 from dpci.released.newton import Newton
 from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.rows import core_blocks, core_rows
-from dpci.schema.columns import NumericColumn
-from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text
@@ -364,6 +364,8 @@ class ConfidenceIntervals(Displayed):
     units: str = ""
     per: tuple[str, ...] = ()
 
+    _HABITS: ClassVar[Mapping[str, str]] = OF_INTERVALS
+
     def __post_init__(self) -> None:
         if not self.per:
             object.__setattr__(self, "per", ("",) * len(self.names))
@@ -382,6 +384,13 @@ class ConfidenceIntervals(Displayed):
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         return iter([(float(low), float(high)) for low, high in zip(self.lower, self.upper, strict=True)])
+
+    def __getitem__(self, name: str) -> tuple[float, float]:
+        """Return the bounds of the row of this name."""
+        place = place_of(name, self.names)
+        if place is None:
+            raise KeyError(f"intervals must be asked for by the name of a row ({', '.join(self.names)}), got {name!r}")
+        return float(self.lower[place]), float(self.upper[place])
 
     def __array__(
         self,
@@ -413,7 +422,12 @@ class ConfidenceIntervals(Displayed):
         return Table([*header, "estimate", "lower", "upper"], rows, title)
 
     def _refused(self) -> list[str]:
-        return [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
+        names: dict[str, list[str]] = {}
+        for name, reason in zip(self.names, self.refusals, strict=True):
+            if reason is not None:
+                names.setdefault(reason, []).append(name)
+        everything = len(names) == 1 and None not in self.refusals
+        return [f"{'no interval' if everything else ', '.join(rows)}: {reason}" for reason, rows in names.items()]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return unit (where known), estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
@@ -424,10 +438,9 @@ class ConfidenceIntervals(Displayed):
 def _row_text(numbers: Sequence[float], common: str | None) -> list[str]:
     """Return an estimate and its bounds as text; without a common format with one of their own."""
     estimate, lower, upper = numbers
-    if common is None and np.isnan(estimate):
-        return ["-", "-", "-"]
-    shown = common or number_format((upper - lower) / 4.0, estimate, digits=ERROR_DIGITS)
-    return [f"{number:{shown}}" for number in numbers]
+    error = (upper - lower) / 4.0
+    shown = common or number_format(estimate if np.isnan(error) else error, estimate, digits=ERROR_DIGITS)
+    return ["-" if np.isnan(number) else f"{number:{shown}}" for number in numbers]
 
 
 def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
@@ -440,48 +453,6 @@ def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
 
 Target: TypeAlias = Literal["regularised", "unregularised"]
 TARGETS: tuple[Target, ...] = ("regularised", "unregularised")
-
-REASONS = {
-    "hidden": "the noise in the released Hessian hides how far the ridge moved it",
-    "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
-}
-"""Why a contrast is not given, in words."""
-_HIDDEN = "at this budget the noise hides it"
-_NOT_SEEN = f"{_HIDDEN}; if it is nearly a sum of others, leave one out"
-
-
-class NewtonObstacles:
-    """Directions of a fit by Newton steps along which the noise hides the Hessian."""
-
-    def __init__(self, record: FitRecord, newton: Newton) -> None:
-        self._last_step = last_step(record, newton)
-        self._table, self._names = record.table, record.columns
-
-    def refusals(self, contrasts: _F64) -> tuple[str | None, ...]:
-        """Return why each contrast is not given, None for each that is."""
-        shown = self._last_step.shows(np.ascontiguousarray(contrasts))
-        return tuple(None if seen else self._reason(row) for seen, row in zip(shown, contrasts, strict=True))
-
-    def _reason(self, contrast: _F64) -> str:
-        """Return what hides a contrast: of one column of a table that which its kind makes likely."""
-        places = np.flatnonzero(contrast)
-        if len(places) != 1 or places[0] >= len(self._names) or self._table is None:
-            return _NOT_SEEN
-        return _hidden(self._table, self._names[places[0]])
-
-
-def _hidden(table: Schema, name: str) -> str:
-    """Return why a coefficient of a column of the matrix is not given, without a claim about the rows."""
-    for column in table.columns:
-        if isinstance(column, NumericColumn):
-            if name == f"{column.name}=missing":
-                return _HIDDEN
-            if name == column.name:
-                bounds = f"{column.lower:,.6g} to {column.upper:,.6g}"
-                return f"{_HIDDEN}; narrower public bounds than {bounds} may help, or leaving out a sum of others"
-        elif name in column.names:
-            return _HIDDEN
-    return _NOT_SEEN
 
 
 def newton_step(record: FitRecord) -> _core.NewtonStep:

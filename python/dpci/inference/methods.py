@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.habits import INTERVALS
+from dpci.base.habits import INTERVALS, ROWS
 from dpci.base.validation import advised, check_choice, check_fraction
 from dpci.base.warn import warn
 from dpci.data.arrays import Features, Table, read_only
@@ -31,7 +31,9 @@ from dpci.inference.targets.prediction import check_predicted, marginal_effects,
 from dpci.inference.targets.units import (
     Bare,
     Estimated,
+    Hidden,
     ScaledColumns,
+    estimates_to_show,
     odds_ratios,
     rate_ratios,
     slopes,
@@ -80,14 +82,12 @@ class Inference(FitFacts, Estimated):
         (docs/inference.md, "The units of the table"). NaN where the noise hides them.
         """
         record = self._release
-        if self.interval_refusal is None:
-            return read_only(self._estimates().values())
-        if record.newton is not None:  # steps that the noise hides have no estimates
-            return read_only(np.full(len(self.names), np.nan))
+        if self.interval_refusal is None or record.newton is not None:  # steps that the noise hides have no estimates
+            return read_only(self._estimates().values(), self.names)
         if record.table is None:
-            return record.params
+            return read_only(record.params.copy(), self.names)
         matrix, shift, _, _ = unit_map(record)
-        return read_only(matrix @ record.params + shift)
+        return read_only(matrix @ record.params + shift, self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Inference(FitFacts, Estimated):
         Raises
         ------
         InvalidInput
-            For a fit without intervals, and losses that do not model log odds.
+            For a fit whose choices leave no intervals, and losses that do not model log odds.
         """
         return odds_ratios(self._release, self._without_intercept(level, contrast, simultaneous, target))
 
@@ -166,7 +166,7 @@ class Inference(FitFacts, Estimated):
         Raises
         ------
         InvalidInput
-            For a fit without intervals, and losses that do not model the log of a mean.
+            For a fit whose choices leave no intervals, and losses that do not model the log of a mean.
         """
         return rate_ratios(self._release, self._without_intercept(level, contrast, simultaneous, "regularised"))
 
@@ -177,6 +177,7 @@ class Inference(FitFacts, Estimated):
         wanted = slopes(self._release, self.names) if contrast is None else contrast
         return self.conf_int(level=level, contrast=wanted, simultaneous=simultaneous, target=target)
 
+    @advised(INTERVALS)
     def marginal_effects(
         self,
         at: Mapping[str, Any],
@@ -205,10 +206,10 @@ class Inference(FitFacts, Estimated):
         Raises
         ------
         InvalidInput
-            For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
-            that are missing or beyond their bounds.
+            For a fit whose choices leave no intervals or without a schema, losses that are neither logistic nor
+            squared, and values that are missing or beyond their bounds.
         """
-        estimates = estimates_of(self._release, target)
+        estimates = estimates_to_show(self._release, target)
         return marginal_effects(self._release, estimates, at, level=level, simultaneous=simultaneous)
 
     def shrinkage(self) -> NDArray[np.float64]:
@@ -314,7 +315,7 @@ class Inference(FitFacts, Estimated):
         Raises
         ------
         InvalidInput
-            For a fit without intervals (see :attr:`interval_refusal`), or arguments out of range.
+            For a fit whose choices leave no intervals (see :attr:`interval_refusal`), or arguments out of range.
         """
         contrasts, names = contrast_rows(contrast, self.names)
         estimates = self._estimates(target).mapped(contrasts, np.zeros(len(contrasts)))
@@ -398,15 +399,15 @@ class Inference(FitFacts, Estimated):
         Raises
         ------
         InvalidInput
-            For a fit without intervals.
+            For a fit whose choices leave no intervals.
         DpciError
             If pandas is not installed.
         """
         return self._frame(self._estimates(target), level)
 
-    def _estimates(self, target: Target = "regularised") -> Estimates:
+    def _estimates(self, target: Target = "regularised") -> Estimates | Hidden:
         record = self._release
-        found = estimates_of(record, target)
+        found = estimates_to_show(record, target)
         return found if record.table is None else found.mapped(*unit_map(record)[:2])
 
     def _error_law(self) -> ErrorLaw:
@@ -421,6 +422,7 @@ class FitInference(Inference, FitModel):
 
     __slots__ = ()
 
+    @advised(ROWS)
     def predict_conf_int(
         self,
         X: Table | NamedTable | Path | str,

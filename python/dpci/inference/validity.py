@@ -14,7 +14,7 @@ from scipy import special
 
 from dpci import _core
 from dpci.accounting.costs import noise_of
-from dpci.losses import WITHOUT_INTERVALS, Hinge
+from dpci.losses import COUNTS, WITHOUT_INTERVALS, Hinge
 from dpci.released.calibration import last_step
 from dpci.released.newton import Newton
 from dpci.released.record import NOISE_AWARE, FitRecord
@@ -25,7 +25,9 @@ FALSE_RATE = 1e-3
 TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
-_ENDLESS = "the classes may be separable, or one of them may be too rare"
+_FEW = "the table may have too few records for this budget"
+_ENDLESS_CLASSES = "the classes may be separable, or one of them may be too rare"
+_ENDLESS_COUNTS = f"counts above 0 may be too rare, or {_FEW}"
 _MORE = (
     "a new fit, with a greater budget, more records or fewer columns, must be approved and paid again; a column that "
     "is the sum of others can never be estimated"
@@ -37,20 +39,15 @@ _UNFINISHED = {
     "hidden": _TOO_LITTLE,
     "half_hidden": _TOO_LITTLE,
     "separated": (
-        "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
-        "{:.3g} over the rows (" + _ENDLESS + ")"
+        "a predictor of ordinary size, got one of root mean square {:.3g} and standard deviation {:.3g} over the rows "
+        "({ends})"
     ),
     "steep": (
         "that the steps end, got {:.2g} for the change of the predictor in the last step, times the predictor's root "
-        "mean square, above {:.2g} (" + _ENDLESS + "; or " + _MORE + ")"
+        "mean square, above {:.2g} ({ends}; or " + _MORE + ")"
     ),
-    "growing": (
-        "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} (" + _ENDLESS + ")"
-    ),
-    "moving": (
-        "that the steps end, got a last step that moves the predictor by {:.2g}, above {:.2g} (the classes may be "
-        "separable, or the table may have too few records)"
-    ),
+    "growing": ("that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} ({ends})"),
+    "moving": ("that the steps end, got a last step that moves the predictor by {:.2g}, above {:.2g} ({ends})"),
 }
 """Why Newton steps may not have ended, by the names of the core, with the numbers that show it."""
 _HIDING = {
@@ -96,7 +93,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     if found is None:
         return None
     name, numbers = found
-    text = _UNFINISHED[name].format(*numbers)
+    ends = _ENDLESS_CLASSES if record.classes else _ENDLESS_COUNTS if record.loss["name"] in COUNTS else _FEW
+    text = _UNFINISHED[name].format(*numbers, ends=ends)
     return text if name in _HIDING else f"intervals require {text}"
 
 

@@ -102,7 +102,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
         Raises
         ------
         InvalidInput
-            For a fit without intervals, or arguments out of range.
+            For a fit whose choices leave no intervals, or arguments out of range.
         DpciError
             If matplotlib is not installed.
         """
@@ -113,7 +113,7 @@ class ShownInference(Inference, Approvable[SavedRecord]):
             intervals, what = with_units(self.rate_ratios(**asked)), "rate ratio"
         elif ratios:
             intervals, what = with_units(self.odds_ratios(**asked, target=target)), "odds ratio"
-        elif contrast is None:
+        elif contrast is None and self.interval_refusal is None:
             intervals = Numbers(record, view).drawn
         else:
             scaled = units == "scaled" and self.schema is not None

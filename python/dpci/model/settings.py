@@ -394,7 +394,9 @@ def _check_counts(loss: str, schema: Schema) -> None:
             "with a schema, which divides counts by their upper bound, got neither"
         )
     if loss in COUNTS and isinstance(target, NumericTarget) and (target.scale, target.lower) != ("unit", 0.0):
+        got = "bounds that do not begin at 0" if target.scale == "unit" else f"scale={target.scale!r}"
+        counts = f"({target.column!r}, lower=0, upper=..., scale='unit')"
         raise InvalidInput(
-            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, which then models counts "
-            f"as shares of its upper bound, got scale={target.scale!r} and lower={target.lower:g}"
+            f"the target of a schema must have scale='unit' and lower=0 for the {loss} loss, got {got}: type "
+            f"NumericTarget{counts}, or UnboundedTarget{counts}, of which upper may be much too great"
         )

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.approval.approvable import Approvable
-from dpci.base.codec import Saved, read_only
-from dpci.base.habits import INTERVALS
+from dpci.base.codec import Saved
+from dpci.base.habits import LINEAR, ROWS
 from dpci.base.tables import printable
 from dpci.base.validation import advised
 from dpci.budgets import GaussianBudget
-from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns
+from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns, read_only
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
-from dpci.inference.targets.units import Estimated, ScaledColumns, UnitMap
+from dpci.inference.targets.units import Estimated, Hidden, ScaledColumns, UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance, r_squared
 from dpci.regression.estimates import LinearEstimates, LinearTest
@@ -143,7 +143,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
     @property
     def params(self) -> _F64:
         """Coefficients, shape (k,), the intercept last, in the units of the table or of the caller's columns."""
-        return read_only(self._estimates().values())
+        return read_only(self._estimates().values(), self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,8 +162,11 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         A regression of another column than the target of the schema has no units of the table: ``params``, intervals
         and tests are refused, and those of ``scaled`` are given.
         """
-        found, names = LinearEstimates.of(solution_of(self)), self._model.names
-        return ScaledColumns(found.values(), found, names, joint_method="joint", private=self.private)
+        names, hidden = self._model.names, self.interval_refusal
+        found = LinearEstimates.of(solution_of(self)) if hidden is None else Hidden.by_noise(len(names), hidden)
+        return ScaledColumns(
+            found.values(), found, names, joint_method="joint", private=self.private, interval_refusal=hidden
+        )
 
     @property
     def target(self) -> str:
@@ -235,7 +238,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
             raise InvalidInput(str(found))
         return found
 
-    @advised(INTERVALS)
+    @advised(LINEAR)
     def conf_int(
         self,
         *,
@@ -267,6 +270,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
         return self._with_units(found, rows)
 
+    @advised(ROWS)
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> _F64:
         """Predicted target of each row, shape (n,).
 
@@ -283,6 +287,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         intercept = params[-1] if self._model.fit_intercept else 0.0
         return in_target_units(self._release, self._model, features.product(params[: features.shape[1]]) + intercept)
 
+    @advised(ROWS)
     def predict_conf_int(
         self, X: Table | NamedTable | Path | str, *, level: float = 0.95, schema: Schema | None = None
     ) -> ConfidenceIntervals:
@@ -317,6 +322,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         found = self._estimates().mapped(rows, np.zeros(len(rows))).wald_test(labels, value, private=self.private)
         return found if self.schema is None else replace(found, units=OF_TABLE)
 
+    @advised(LINEAR)
     def plot(
         self,
         *,
@@ -330,7 +336,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
 
         Parameters are those of :meth:`dpci.PrivateFit.plot`.
         """
-        if contrast is None and simultaneous is None:
+        if contrast is None and simultaneous is None and self.interval_refusal is None:
             intervals, what = drawn(*self._parts(), level), drawn_label(self._release, self._model)
         else:
             intervals = with_units(self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous))
@@ -346,6 +352,9 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         """Return the result as one self-contained HTML page, as :meth:`dpci.PrivateFit.to_html` does."""
         from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
+        if self.interval_refusal is not None:
+            page = replace(self._document(), title=title or f"Linear regression of {self.target} without results")
+            return write_html(page, path)
         page = page_of_regression(*self._parts(), level=level, title=title, digest=self.digest)
         return write_html(page, path)
 
@@ -354,7 +363,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
             return summary_of_release(self._release, self.interval_refusal)
         return page_of_regression(*self._parts(), level=0.95, title=None, digest=self.digest)
 
-    @advised(INTERVALS)
+    @advised(LINEAR)
     def summary(self, *, level: float = 0.95) -> str:
         """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""
         if self.interval_refusal is not None:
@@ -381,14 +390,15 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
     def _parts(self) -> tuple[MomentRecord, Model, Solution]:
         return self._release, self._model, solution_of(self)
 
-    def _estimates(self) -> LinearEstimates:
+    def _estimates(self) -> LinearEstimates | Hidden:
         if self.schema is not None and self._map is None:
             release, model = self._release, self._model
             raise InvalidInput(
                 f"units of the table are those of regressions of {release.target!r} on other columns, got "
                 f"{model.target!r} on {', '.join(model.names)} (scaled has its coefficients)"
             )
-        return shown_estimates(*self._parts())[0]
+        hidden = self.interval_refusal
+        return shown_estimates(*self._parts())[0] if hidden is None else Hidden.by_noise(len(self.names), hidden)
 
     @property
     def _map(self) -> UnitMap | None:

@@ -198,6 +198,10 @@ def check_ranges(name: str, value: object) -> dict[str, Any]:
     }
 
 
+OF_OTHERS = 0.2
+"""Share of the values other than 0 that bounds leave out on either side where 0 stands apart (proofs/bounds.md)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBounds:
     """Public values of bounds and lists that were released: of which columns, and at what cost."""
@@ -273,6 +277,12 @@ class ReleasedBounds:
         if step is None or self.counts is None or self.counts.beyond is None:
             return None
         return Share.of(self.counts.beyond, half_width(step), n_records)
+
+    @property
+    def left_out(self) -> str:
+        """How many values bounds may leave out, in words; the core aims at more where 0 stands apart."""
+        said, many = f"up to about {self.share or 0.0:.1%} of the values on either side", ", ".join(self.zeros)
+        return f"{said}; of {many} up to about {OF_OTHERS:.0%} of the values other than 0" if many else said
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.base.validation import broken
+from dpci.base.habits import ROWS
+from dpci.base.validation import advised, broken
 from dpci.budgets import Budget, GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.data.coded import CodedRows, stacked
@@ -135,6 +136,7 @@ class Released(Parameters[AnyModel, AnyBudget]):
         """(negative, positive) in the caller's labels; None for real targets."""
         return self._record.classes
 
+    @advised(ROWS)
     def decision_function(
         self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None
     ) -> NDArray[np.float64]:
@@ -156,6 +158,7 @@ class Released(Parameters[AnyModel, AnyBudget]):
     def _check_predicted(self, features: Features) -> None:
         """Refuse rows whose predictor is not known; of most models it always is."""
 
+    @advised(ROWS)
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target, shape (n,).
 
@@ -175,6 +178,7 @@ class Released(Parameters[AnyModel, AnyBudget]):
         positive = response(facts.loss["name"], score) > 0.5 if facts.loss["name"] in PROBABILISTIC else score > 0
         return label_array(facts.classes)[positive.astype(np.intp)]
 
+    @advised(ROWS)
     def predict_proba(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[np.float64]:
         """Probabilities of (negative, positive), or of labels (0, 1), by row, shape (n, 2), where the loss models them.
 

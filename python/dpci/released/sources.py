@@ -52,7 +52,7 @@ def public_values(record: FitRecord) -> list[PublicValue]:
 def _rows_text(rows: Ball | Blocks) -> str:
     """Return the domain of the rows, as a sentence has it."""
     if isinstance(rows, Ball):
-        return str(rows)
+        return f"a length of at most {rows.norm:.4g}"
     alone, grouped = len(rows.bounds), rows.n_columns - len(rows.bounds)
     parts = [f"{alone} {'column' if alone == 1 else 'columns, each'} within its own bound"] if alone else []
     if rows.groups:

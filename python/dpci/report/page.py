@@ -414,11 +414,13 @@ def bounds_lines(found: ReleasedBounds | None, record: Record) -> list[tuple[str
     columns = "one column" if n_columns == 1 else f"{n_columns} columns{' together' * (found.share is not None)}"
     if found.share is None:
         return [("  categories", f"{found.budget} for {columns}, a random choice for each category")]
-    left_out = f"at most about {found.share:.1%} of the values lie beyond each bound"
     what = "bounds and categories" if found.listed else "bounds"
     beyond, units = found.beyond(record.n_samples), "records" if record.persons is None else "persons"
     counted = [] if beyond is None else [("  beyond bounds", f"{beyond} of the {units} have a number beyond them")]
-    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}"), *counted]
+    return [
+        (f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; beyond them {found.left_out}"),
+        *counted,
+    ]
 
 
 def _domain(record: FitRecord) -> str:

@@ -63,6 +63,8 @@ def forest_plot(
     apart = (lower > none) | (upper < none)
     ax.scatter(estimate, positions, s=26, color=BLUE, facecolors=np.where(apart, BLUE, "white"), zorder=3)
     name_rows(ax, [intervals.names[i] for i in rows])
+    if not len(rows):
+        ax.text(0.5, 0.5, "no interval is given", transform=ax.transAxes, ha="center", va="center")
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "

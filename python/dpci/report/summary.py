@@ -39,8 +39,11 @@ from dpci.inference.remarks import may_not_have_ended, notes
 from dpci.inference.targets.units import odds_ratios, rate_ratios, slopes, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
+from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
+from dpci.schema.table import Schema
 from dpci.shown.document import Table
 
 _F64 = NDArray[np.float64]
@@ -342,6 +345,12 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     facts = [("target", f"{target[0].upper()}{target[1:]}")]
     if numbers is not None and numbers.ordinary is not None:
         facts = [("ordinary", _ORDINARY), ("regularised", facts[0][1])]
+    if record.table is None and record.on_violation == "clip":
+        facts.append(("rows", f"Rows beyond their bounds ({record.rows}) were moved to them; how many is private."))
+    if record.loss["name"] in COUNTS and (said := _lowered(record.table)) is not None:
+        facts.append(("counts", said))
+    if (said := _missing(record.table)) is not None:
+        facts.append(("missing", said))
     cautions = [custom_note(record)]
     if numbers is not None:
         if has_ridge(record):
@@ -351,6 +360,28 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
         short = None if record.newton is None and remarked else _short_intervals(numbers)
         cautions += [*remarked, *refusal_notes(numbers), short, _levels(record), _curvature(record)]
     return [*facts, *(("caution", said) for said in cautions if said is not None)]
+
+
+def _missing(table: Schema | None) -> str | None:
+    """Return which values stand for missing cells, a public rule that changes estimates; None where none does."""
+    stand_ins = []
+    for column in () if table is None else table.columns:
+        if isinstance(column, CategoricalColumn) and column.missing is not None:
+            stand_ins.append(f"{column.name} as {column.missing}")
+        elif isinstance(column, NumericColumn) and column.missing != "error":
+            stand_ins.append(f"{column.name} as {column.missing:,.6g} {column.unit}".strip())
+    if not stand_ins:
+        return None
+    return f"Missing cells count as a value by a public rule: {', '.join(stand_ins)}. Their number is private."
+
+
+def _lowered(table: Schema | None) -> str | None:
+    """Return to which number counts of a table are lowered; None without a target that is a number."""
+    if table is None or not isinstance(target := table.target, NumericTarget):
+        return None
+    why = "released" if target.source.startswith(RELEASED) else "public"
+    bound = f"{target.upper:,.4g}, the {why} bound"
+    return f"Counts of {target.column} above {bound}, are lowered to it, which moves rate ratios towards 1."
 
 
 def noise_size(numbers: Numbers) -> list[str]:

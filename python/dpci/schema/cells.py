@@ -27,6 +27,7 @@ NUMBER_NEEDS = 'the column needs missing="drop", which leaves its row out, or a 
 NO_NUMBER = " (what stands for a missing value must be an empty cell)"
 CATEGORY_NEEDS = 'the column needs missing="drop", which leaves its row out, or the category that it counts as'
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
+AGREED = "a change of the schema after a look at the data needs the approver's consent, docs/approve.md"
 TARGET_NEEDS = {
     "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
     "other": " (correct it, or add it to the public classes of the target)",
@@ -188,8 +189,8 @@ def check_rows(
         row = int(np.argmin(valid))
         cell = as_cells(values).tolist()[row]
         msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
-        late = "; after a look at the data the approver must agree, docs/approve.md" * ("missing=" in missing)
-        todo = f" (a missing value: {missing}{late})" if is_missing(cell) else remedy(cell) or other
+        todo = f" (a missing value: {missing})" if is_missing(cell) else remedy(cell) or other
+        todo = f"{todo.removesuffix(')')}; {AGREED})" if changes_schema(todo) else todo
         raise InvalidInput(f"{msg}{todo}; schema.check(table) lists all such cells", row=row)
 
 
@@ -207,7 +208,7 @@ def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> In
 
 
 def remedy(cell: object) -> str:
-    """Return what is most often wrong with a cell."""
+    """Return what is most often wrong with a cell that must hold a number, in brackets."""
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
     if (
@@ -223,6 +224,11 @@ def remedy(cell: object) -> str:
     if isinstance(cell, str) and _MEASURE.fullmatch(cell.strip()):
         return " (a cell must hold a number alone, without its unit)"
     return ""
+
+
+def changes_schema(todo: str) -> bool:
+    """Return whether what an error advises is a change of the schema, and not of the table or its file."""
+    return any(change in todo for change in ("missing=", "public list", "public classes", "since="))
 
 
 def no_moments(name: str, cells: NDArray[Any]) -> InvalidInput:
@@ -318,7 +324,8 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
         raise InvalidInput(absent(name, names_of(table)))
     values = as_cells(table[key])
     if values.ndim != 1:
-        raise InvalidInput(f"column {name!r} must be one-dimensional, got shape {values.shape}")
+        one = f" (one row is a table too: {name!r}: [{values.item()!r}])" if values.ndim == 0 else ""
+        raise InvalidInput(f"column {name!r} must be one-dimensional, got shape {values.shape}{one}")
     return values
 
 

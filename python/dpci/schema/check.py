@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import printable
+from dpci.base.validation import broken
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
 from dpci.schema.cells import (
+    AGREED,
+    CATEGORY_NEEDS,
     DROP,
+    NO_NUMBER,
+    NUMBER_NEEDS,
+    OTHER,
+    TARGET_NEEDS,
     as_cells,
+    changes_schema,
     check_length,
     column_of,
     days_since,
@@ -65,7 +73,7 @@ class Finding:
     examples : tuple of str
         Some of the values.
     advice : str
-        Remedy for a frequent mistake; otherwise empty.
+        Way out of a refusal; empty where nothing is refused.
     """
 
     column: str
@@ -112,18 +120,24 @@ class SchemaCheck(Displayed):
         rows = [
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
+        ways = list(dict.fromkeys(f"{f.column}: {f.advice}" for f in self.findings if f.advice))
+        if any(map(changes_schema, ways)):
+            ways.append(AGREED)
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        advice = [Paragraph(f"{f.column}: {f.advice}") for f in self.findings if f.advice]
-        return [title, Table(["column", "what", "rows", "examples"], rows, of_words=True), *advice, Paragraph(outcome)]
+        table = Table(["column", "what", "rows", "examples"], rows, of_words=True)
+        return [title, table, *map(Paragraph, ways), Paragraph(outcome)]
 
 
 def check_table(
     columns: Iterable[Column | Gap],
     target: Target | UnboundedTarget,
-    persons: str,
+    ids: tuple[str, str | None],
     table: Any,  # noqa: ANN401  # tables of any library
 ) -> tuple[int, list[Finding]]:
-    """Return the number of rows, and what columns and a target do to a table."""
+    """Return the number of rows, and what columns and a target do to a table.
+
+    ``ids``: the column of persons of the schema, and that of which repeated ids are counted.
+    """
     cells = [(column, column_of(table, column.name)) for column in columns]
     n_rows = len(cells[0][1])
     found: list[Finding] = []
@@ -134,7 +148,7 @@ def check_table(
         targets = column_of(table, target.column)
         check_length(target.column, targets, n_rows)
         found += check_target(target, targets)
-    return n_rows, [*found, *check_ids(persons, table, n_rows)]
+    return n_rows, [*found, *check_ids(ids, table, n_rows)]
 
 
 def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding]:
@@ -145,14 +159,13 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     other = column.other if isinstance(column, UnlistedColumn) else None
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
-    labels = _counted(values)
+    labels, cells = _counted(values), as_cells(values)
+    empty = missing_cells(cells)
+    gaps = _counted(cells[empty])
     if column.drops:
-        empty = missing_cells(values)
-        yield from _some(column.name, "missing: the row weighs 0", _counted(values[empty]), refused=False)
+        yield from _some(column.name, "missing: the row weighs 0", gaps, refused=False)
         labels = _counted(values[~empty])
     elif column.missing is not None:
-        cells = as_cells(values)
-        gaps = _counted(cells[missing_cells(cells)])
         absent = {label: count for label, count in gaps.items() if label not in column.categories}
         yield from _some(column.name, f"missing: replaced by {column.missing}", absent, refused=False)
         labels[column.missing] += sum(absent.values())
@@ -160,7 +173,9 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     unknown = {label: count for label, count in labels.items() if label not in column.categories}
     done = "refused" if column.refuses else "zeros in all columns"
     done = done if column.other is None else f"counted as {column.other}"
-    yield from _some(column.name, f"in no category: {done}", unknown, refused=column.refuses)
+    yield from _some(
+        column.name, f"in no category: {done}", unknown, refused=column.refuses, way=_way(gaps, CATEGORY_NEEDS, OTHER)
+    )
     # Rare levels of a list that nobody knows count as its other.
     yield from _absent(column, labels, but=other)
 
@@ -168,28 +183,38 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
 def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a target does to its values."""
     if isinstance(target, NumericTarget | UnboundedTarget):
-        yield from _numbers(target.as_column(), values)
+        yield from _numbers(target.as_column(), values, needs=TARGET_NEEDS["missing"])
         return
-    labels = _counted(values)
+    labels, cells = _counted(values), as_cells(values)
+    gaps = _counted(cells[missing_cells(cells)])
     unknown = {label: count for label, count in labels.items() if label not in target.known}
     which = "neither" if isinstance(target, ClassTarget) else "no"
-    yield from _some(target.column, f"of {which} class: refused", unknown, refused=True)
+    yield from _some(
+        target.column, f"of {which} class: refused", unknown, refused=True, way=_way(gaps, *TARGET_NEEDS.values())
+    )
     yield from _absent(target, labels)
 
 
-def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # tables of any library
-    """Yield the rows without an id, where the table has the column of persons; no id is shown."""
+def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # of any library
+    """Yield the rows without an id, and those of ids that repeat if that is asked; no id is shown."""
+    of_schema, asked = persons
+    name = of_schema if asked is None else asked
+    if not isinstance(name, str):
+        raise broken("persons", "the name of a column", name)
     if not name or not has_column(table, name):
         return
     ids = column_of(table, name)
     check_length(name, ids, n_rows)
     if ids.dtype.kind in "mM":
-        gaps = int(np.isnat(ids).sum())
+        blank = np.isnat(ids).tolist()
     else:
-        blank = (cell is None or is_nan(cell) or (isinstance(cell, str) and not cell.strip()) for cell in ids.tolist())
-        gaps = sum(blank)
-    if gaps:
-        yield Finding(name, "without an id: refused", gaps, refused=True)
+        blank = [cell is None or is_nan(cell) or (isinstance(cell, str) and not cell.strip()) for cell in ids.tolist()]
+    if gaps := sum(blank):
+        yield Finding(name, "without an id: refused", gaps, refused=True, advice="give these rows an id, or drop them")
+    counted = Counter(cell for cell, none in zip(ids.tolist(), blank, strict=True) if not none)
+    if asked is not None and (most := max(counted.values(), default=0)) > 1:
+        rows = sum(n for n in counted.values() if n > 1)
+        yield Finding(name, f"of ids with several rows, at most {most}: fit with persons={name!r}", rows, refused=False)
 
 
 def _absent(
@@ -212,7 +237,9 @@ def check_products(names: tuple[str, ...], parts: tuple[Part, ...], rows: NDArra
             yield Finding(name, "0 in every row", 0, refused=False)
 
 
-def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> Iterator[Finding]:
+def _numbers(
+    column: NumericColumn | UnboundedColumn, values: NDArray[Any], *, needs: str = NUMBER_NEEDS
+) -> Iterator[Finding]:
     name, missing = column.name, column.missing
     numbers = days_since(column.since, values) if column.since else as_floats(values)
     valid = np.isfinite(numbers)
@@ -220,11 +247,9 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
     words = {"middle": "replaced by the middle of the bounds", DROP: "the row weighs 0"}
     done = words.get(str(missing), "refused")
     done = done if isinstance(missing, str) else f"replaced by {missing:g}"
-    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error")
+    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=missing == "error", way=lambda _: needs)
     what = "not a date" if column.since else "not a finite number"
-    wrong = values[~valid & ~gaps]
-    advice = remedy(as_cells(wrong).tolist()[0]).removeprefix(" (").removesuffix(")") if len(wrong) else ""
-    yield from _some(name, f"{what}: refused", _counted(wrong), refused=True, advice=advice)
+    yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True, way=_of_number)
     if isinstance(column, UnboundedColumn):
         (lower, upper), refused, done = column.range or (-math.inf, math.inf), False, "counts as the end of the range"
     else:
@@ -236,10 +261,23 @@ def _numbers(column: NumericColumn | UnboundedColumn, values: NDArray[Any]) -> I
         yield from _some(name, f"{what}: {done}", counted, refused=refused)
 
 
-def _some(name: str, what: str, counted: dict[str, int], *, refused: bool, advice: str = "") -> Iterator[Finding]:
+def _some(
+    name: str, what: str, counted: dict[str, int], *, refused: bool, way: Callable[[str], str] = str
+) -> Iterator[Finding]:
+    """Yield a finding if there are rows of it; ``way`` says what a label that is refused needs."""
     if counted:
         frequent = sorted(counted, key=lambda label: (-counted[label], label))
+        ways = dict.fromkeys(way(label) for label in frequent) if refused else {}
+        advice = "; ".join(each.strip(" ()") for each in ways)
         yield Finding(name, what, sum(counted.values()), refused=refused, examples=_examples(frequent), advice=advice)
+
+
+def _of_number(label: str) -> str:
+    return remedy(label) or NO_NUMBER
+
+
+def _way(gaps: Counter[str], missing: str, other: str) -> Callable[[str], str]:
+    return lambda label: missing if label in gaps else other
 
 
 def _examples(labels: list[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.habits import LOGARITHMS
+from dpci.base.habits import LOGARITHMS, STAND_INS, instead
 from dpci.base.validation import check_flag, column, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
@@ -205,8 +205,8 @@ class UnboundedColumn:
         A public range that holds every value, in the unit of the table, however wide; both or none. Values beyond it
         count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
     zeros : bool
-        Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
-        values, and hold 0 as well.
+        Whether nearly all values may be 0, as those of a rare cost. Bounds are then those of the other values, of which
+        they leave out up to 20% on either side, and hold 0 as well.
     transform : {"none", "signed_log"}
         See :class:`NumericColumn`. Bounds are chosen after the transform.
     scale, unit, per, since
@@ -244,8 +244,8 @@ class UnboundedColumn:
         _check_choice(self.name, "outside", self.outside, UnboundedOutside)
         if (self.lower is None) is not (self.upper is None):
             raise InvalidInput(
-                f"column {self.name!r}: lower and upper must both be given or both be left out, "
-                f"got lower={self.lower}, upper={self.upper}"
+                f"column {self.name!r}: lower and upper must both be given or both be left out, got "
+                f"lower={self.lower}, upper={self.upper} (a public range may be much too wide, as lower=0, upper=1e6)"
             )
         # A column with bounds has the same rules.
         checked = self.bounded(*(self.range or (-1.0, 1.0)), source="")
@@ -704,5 +704,5 @@ def _rule(part: "NumericColumn | UnboundedColumn") -> str:
 
 def _check_choice(name: str, field: str, value: object, choices: object) -> None:
     if not isinstance(value, str) or value not in get_args(choices):
-        hint = f" ({LOGARITHMS})" if field == "transform" and isinstance(value, str) and "log" in value else ""
+        hint = f" ({LOGARITHMS})" if field == "transform" and "log" in str(value) else instead(value, STAND_INS)
         raise InvalidInput(f"column {name!r}: {field} must be one of {list(get_args(choices))}, got {value!r}{hint}")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from dpci.base.habits import LOGARITHMS
+from dpci.base.habits import FORMULAS, instead
 from dpci.base.validation import composed
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
@@ -74,7 +74,8 @@ def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Targe
     if column is None:
         raise InvalidInput(
             f"the target of a formula must be that of the schema, {target.column!r}, or one of its columns, "
-            f"{sorted(columns)}, got {name!r}"
+            f"{sorted(columns)}, got {name!r} (a ClassTarget, NumericTarget or CategoricalTarget of that name "
+            "describes it: dataclasses.replace(schema, target=...))"
         )
     if isinstance(column, NumericColumn):
         if column.transform != "none" or column.missing != "error" or column.outside != "clip":
@@ -201,10 +202,7 @@ class _Reader:
         if self._peek() != ("sign", "("):
             return [(self._column_factor(value),)]
         if value not in _CALLS:
-            quoted = " (a name of a column stands in backticks)" if value == "Q" else ""
-            if "log" in value:
-                quoted = f" ({LOGARITHMS})"
-            raise self._error(f"a call must be one of {', '.join(_CALLS)}, not {value!r}{quoted}")
+            raise self._error(f"a call must be one of {', '.join(_CALLS)}, not {value!r}{instead(value, FORMULAS)}")
         self._expect("(")
         made = getattr(self, _CALLS[value])(self._name())
         self._expect(")")
@@ -219,12 +217,16 @@ class _Reader:
                 raise self._error("ref must be a category in quotes")
             reference = str(value)
         if not isinstance(self._known(column), CategoricalColumn):
-            raise self._error(f"C() must have a categorical column of the schema, not {column!r}")
+            kind = "a CategoricalColumn with its public values as categories"
+            raise self._error(
+                f"C() must have a categorical column of the schema, not {column!r}: describe it as {kind}"
+            )
         return [Levels(column=column, reference=reference)]
 
     def _power(self, column: str) -> list[Factor]:
         if not self._take("**", "^"):
-            raise self._error("I() must be a power, such as I(age**2)")
+            products = f": write {column}:b or {column}*b for products" if self._take("*", ":") else ""
+            raise self._error(f"I() must be a power, such as I(age**2){products}")
         return [Power(column=self._numeric(column).name, exponent=self._count("an exponent"))]
 
     def _powers(self, column: str) -> list[Factor]:
@@ -242,7 +244,7 @@ class _Reader:
                 raise self._error("bs() must have df= or knots=, and may have degree=, each once")
             given[key] = self._numbers() if key == "knots" else self._count(key)
         if ("df" in given) == ("knots" in given):
-            raise self._error("bs() must have one of df= and knots=")
+            raise self._error("bs() must have one of df= and knots=, such as bs(age, df=5)")
         degree = given.get("degree", 3)
         if "knots" in given:
             return [Spline(column=column, knots=given["knots"], degree=degree)]
@@ -327,7 +329,9 @@ class _Reader:
 
     def _expect_keyword(self, name: str) -> None:
         if self._take_keyword(name) is None:
-            raise self._error(f"{name}= must follow the comma")
+            token = self._peek()
+            advice = "" if token is None else instead(token[1], FORMULAS)
+            raise self._error(f"{name}= must follow the comma{advice}")
 
     def _expect(self, sign: str) -> None:
         if self._take(sign) is None:
@@ -338,7 +342,7 @@ class _Reader:
         """Refuse what is left over."""
         token = self._peek()
         if token is not None:
-            raise self._error(f"terms must be joined by +, -, : or *, not by {token[1]!r}")
+            raise self._error(f"terms must be joined by +, -, : or *, not by {token[1]!r}{instead(token[1], FORMULAS)}")
 
     def _error(self, rule: str) -> InvalidInput:
         return InvalidInput(f"formula: {rule}, got {_short(self._text)}")
@@ -358,8 +362,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         found = _TOKEN.match(text, place)
         if found is None or found.lastgroup is None:
             rest = text[place:].strip()
-            rule = "every column must be named, because there is no '.' for all" if rest == "." else _SIGN
-            rule = "random effects must be left out, because there are none" if rest.startswith("|") else rule
+            advice = instead(rest[:1], FORMULAS)
+            rule = f"terms must be joined by +, -, : or *, not by {rest[:1]!r}{advice}" if advice else _SIGN
             raise InvalidInput(f"formula: {rule}, got {_short(rest)}")
         kind, value = found.lastgroup, found[found.lastgroup]
         if kind == "quoted":

@@ -117,7 +117,10 @@ class PartialSchema(FileSchema):
         for term in self.blank.terms:
             for factor in term.factors:
                 if isinstance(factor, Spline) and factor.column in unknown:
-                    raise InvalidInput(f"a spline must be of a column with bounds, got one of {factor.column!r}")
+                    raise InvalidInput(
+                        f"a spline must be of a column with bounds, got one of {factor.column!r} (take a NumericColumn "
+                        "with public bounds, or poly(x, 2) of the column as it is)"
+                    )
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -178,7 +181,7 @@ class PartialSchema(FileSchema):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Schema)}
         return Schema(**{**fields, "columns": tuple(map(filled, self.columns)), "target": target})
 
-    def check(self, table: Table) -> SchemaCheck:
+    def check(self, table: Table, *, persons: str | None = None) -> SchemaCheck:
         """Return what the schema would do to a table, as :meth:`Schema.check` does, but for what has no bounds yet.
 
         It finds missing values, spellings, and cells of the wrong kind. Not private: it is for the holder of the data.
@@ -188,7 +191,7 @@ class PartialSchema(FileSchema):
         InvalidInput
             For a table without a column of the schema, or with columns of different lengths.
         """
-        n_rows, found = check_table(self.columns, self.target, self.persons, named_columns(table))
+        n_rows, found = check_table(self.columns, self.target, (self.persons, persons), named_columns(table))
         return SchemaCheck(n_rows, tuple(found))
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library

@@ -298,11 +298,18 @@ class Schema(FileSchema):
         check_length(self.target.column, y, len(X))
         return Encoded(X, y, self.names)
 
-    def check(self, table: Table) -> SchemaCheck:
+    def check(self, table: Table, *, persons: str | None = None) -> SchemaCheck:
         """Return what the schema would do to a table: what it moves or refuses, and categories that no row has.
 
         Not private: it counts rows, and is for the holder of the data, before anything is spent. The target and the
         ids of persons are looked at where the table has them.
+
+        Parameters
+        ----------
+        table : mapping of str to array-like, or data frame
+            Table with the columns of the schema.
+        persons : str, optional
+            Column of ids whose repeated ones are counted; None: that of the schema.
 
         Raises
         ------
@@ -310,7 +317,7 @@ class Schema(FileSchema):
             For a table without a column of the schema, or with columns of different lengths.
         """
         table = named_columns(table)
-        n_rows, found = check_table(self.columns, self.target, self.persons, table)
+        n_rows, found = check_table(self.columns, self.target, (self.persons, persons), table)
         if self.terms and not any(finding.refused for finding in found):
             found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))

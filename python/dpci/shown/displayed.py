@@ -1,8 +1,9 @@
 """``Displayed``: objects that a notebook shows as a document, and that advise whoever types another library's name."""
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpci.base.habits import NAMES, instead
 from dpci.shown.document import Document
@@ -12,6 +13,8 @@ class Displayed:
     """Object whose content is a document, which a notebook shows in place of its short form."""
 
     __slots__ = ()
+    _HABITS: ClassVar[Mapping[str, str]] = NAMES
+    """Advice on names of other libraries."""
 
     def _document(self) -> Document:
         """Return the content."""
@@ -62,6 +65,7 @@ class Displayed:
         def __getattr__(self, name: str) -> object:
             """Refuse an unknown name, with advice where users of other libraries type it by habit."""
             # Advice is about models, which have intervals; any other object has its own names.
-            advice = instead(name, NAMES) if hasattr(type(self), "conf_int") else ""
+            habits = type(self)._HABITS  # noqa: SLF001  # of its own class
+            advice = instead(name, habits) if habits is not NAMES or hasattr(type(self), "conf_int") else ""
             message = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
             raise AttributeError(message, name=name, obj=self)

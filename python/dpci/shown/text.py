@@ -2,18 +2,32 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from dpci.base.habits import OF_TEXTS, instead
 from dpci.base.tables import printable
 from dpci.shown.document import Bullets, Document, Facts, Paragraph, Part, Section, Strong, Table, Words
 
 _WIDTH = 100
 
 
-def as_text(document: Document) -> str:
+class Text(str):
+    """A text that advises whoever looks for parts of a summary in it."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # so that a checker of types refuses unknown names
+
+        def __getattr__(self, name: str) -> object:
+            """Refuse an unknown name."""
+            raise AttributeError(f"'str' object has no attribute {name!r}{instead(name, OF_TEXTS)}")
+
+
+def as_text(document: Document) -> Text:
     """Return a document as text."""
     banner = [] if document.banner is None else [document.banner]
     title = [printable(document.title)] if document.title else []
-    return "\n\n".join([*banner, *title, *_blocks(document.parts), *banner])
+    return Text("\n\n".join([*banner, *title, *_blocks(document.parts), *banner]))
 
 
 def table_text(table: Table) -> str:

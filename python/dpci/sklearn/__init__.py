@@ -3,6 +3,9 @@
 Import it as ``dpci.sklearn``; ``import dpci`` alone does not import scikit-learn. See docs/sklearn.md.
 """
 
+from typing import NoReturn
+
+from dpci.base.habits import SKLEARN, instead
 from dpci.base.naming import name_publicly
 from dpci.base.optional import optional
 
@@ -26,3 +29,10 @@ __all__ = [
 ]
 
 name_publicly(__name__, __all__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Refuse another library's name with the name that it has here."""
+    ours = f"Private{name}"
+    advice = f": use {ours}" if ours in __all__ else instead(name, SKLEARN)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpci.base.habits import ESTIMATORS, OF_ESTIMATORS, instead
 from dpci.base.threads import threads
 from dpci.base.validation import as_name, check_choice, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP, neighbors_of
@@ -65,6 +66,21 @@ class Releasing(BaseEstimator):
             Before a fit.
         """
         return cast("ConfidenceIntervals", self._released().conf_int(**keywords))
+
+    if not TYPE_CHECKING:  # so that a checker of types refuses unknown names
+
+        def __getattr__(self, name: str) -> object:
+            """Refuse an unknown name, with advice where users of other libraries type it by habit."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{instead(name, OF_ESTIMATORS)}"
+            raise AttributeError(message, name=name, obj=self)
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401  # of any kind
+        """Set parameters, as scikit-learn does; one that there is not is refused with advice."""
+        known = self.get_params(deep=False)
+        for name in params:
+            if name in ESTIMATORS and name not in known:
+                raise ValueError(f"invalid parameter {name!r} of {type(self).__name__}{instead(name, ESTIMATORS)}")
+        return cast("Self", super().set_params(**params))
 
     def __sklearn_clone__(self) -> Self:
         warn_of_fitting()
@@ -223,7 +239,10 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         epsilon, delta, rho = self.epsilon, self.delta, self.rho
         if rho is not None:
             if epsilon is not None or delta is not None:
-                raise InvalidInput(f"epsilon and delta must be None if rho is given, got {epsilon=}, {delta=}, {rho=}")
+                raise InvalidInput(
+                    f"epsilon and delta must be None if rho is given, got {epsilon=}, {delta=}, {rho=} (pass "
+                    "epsilon=None, because its default is 1)"
+                )
             return ZCDP(rho)
         if epsilon is None:
             raise InvalidInput(f"epsilon must be given unless rho is given, got epsilon=None, {delta=}, rho=None")

@@ -4,8 +4,10 @@ import inspect
 import traceback
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.utils import get_tags
 
 from dpci.base.warn import is_within, warn_at
 from dpci.errors import PrivacyLeakWarning
@@ -45,6 +47,24 @@ def warn_of_fitting() -> None:
     for package, message in _FITTING.items():
         if any(is_within(frame, package) for frame in frames):
             _warn(message.format(package=package))
+    for frame in frames:
+        steps = getattr(frame.f_locals.get("self"), "steps", ()) if is_within(frame, "sklearn.pipeline") else ()
+        for name in dict.fromkeys(name for _, step in list(steps)[:-1] for name in _learning(step)):
+            _warn(
+                f"{name} is fitted to the records without noise: what it learns, such as means and ranges, and with it "
+                "the model, is NOT PRIVATE (PublicScaler takes public bounds; docs/sklearn.md, Which step leaks)"
+            )
+
+
+def _learning(step: Any) -> Iterator[str]:  # noqa: ANN401  # any transformer
+    """Yield the names of what learns from the records in a step of a pipeline, and was not told it beforehand."""
+    parts = getattr(step, "transformers", getattr(step, "transformer_list", getattr(step, "steps", None)))
+    if parts is not None:
+        for part in parts:
+            yield from _learning(part[1])
+    elif hasattr(step, "fit") and get_tags(step).requires_fit:
+        told = not isinstance(getattr(step, "categories", "auto"), str) or getattr(step, "strategy", "") == "constant"
+        yield from () if told else (type(step).__name__,)
 
 
 def warn_of_inspection() -> None:

@@ -12,8 +12,9 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dpci.base.habits import ESTIMATORS, SEARCHES, instead
 from dpci.base.threads import threads
-from dpci.base.validation import check_choice
+from dpci.base.validation import advised_class, check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
 from dpci.data.rows import Source
@@ -273,12 +274,18 @@ def _checked_estimator(estimator: object) -> Searched:
     return estimator
 
 
+advised_class(PrivateGridSearch, SEARCHES)
+
+
 def _checked_grid(param_grid: object, estimator: Searched) -> list[dict[str, Any]]:
     grid = list(ParameterGrid(param_grid))
     allowed = [name for name in _FREE if name in estimator.get_params(deep=False)]
     for name in (name for params in grid for name in params):
         if name not in allowed:
-            raise InvalidInput(f"candidates must differ only in {', '.join(allowed)}, got {name!r} in param_grid")
+            raise InvalidInput(
+                f"candidates must differ only in {', '.join(allowed)}, got {name!r} in param_grid"
+                f"{instead(name, ESTIMATORS)}"
+            )
     return grid
 
 

@@ -109,6 +109,8 @@ def source_of(source: Source, schema: Schema | PartialSchema | None) -> Source:
 
 def _check_no_formula(source: Source) -> None:
     """Refuse formulas and names of targets, which other libraries take beside a table."""
+    if isinstance(source.y, Schema | PartialSchema):
+        raise InvalidInput("y must be an array of targets, got a schema (pass it by its name: schema=...)")
     for name, given, other in (("X", source.X, source.y), ("y", source.y, source.X)):
         if isinstance(given, str) and other is not None:
             rule = f"{name} must be {'rows' if name == 'X' else 'an array of targets'}, got the text {in_short(given)}"

@@ -25,17 +25,19 @@ def check(
     schema: options.SchemaText,
     target: options.Target = None,
     formula: options.Formula = None,
+    persons: options.CheckedPersons = None,
     form: options.FormatOptions,
     json: options.Json = False,
 ) -> None:
     """Show what a schema would change or refuse in a table.
 
-    Lists values outside their bounds, missing values, unknown categories, and categories that no row has. Spends no
-    budget. The output is NOT private: it counts rows and shows values. Exit code 1 if a fit would refuse the table.
+    Lists values outside their bounds, missing values, unknown categories, categories that no row has, and, with
+    --persons, ids that repeat. Spends no budget. The output is NOT private: it counts rows and shows values. Exit code
+    1 if a fit would refuse the table.
     """
     description = find_any_schema(schema, target, formula)
     rows = TableRows(files=find_tables(files), schema=known_of(description), form=form.read())
-    found = description.check(rows.columns())
+    found = description.check(rows.columns(), persons=persons)
     if json:
         findings = [asdict(finding) for finding in found.findings]
         show_json({"private": False, "n_rows": found.n_rows, "refused": found.refused, "findings": findings})

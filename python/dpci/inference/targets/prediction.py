@@ -21,6 +21,7 @@ from dpci.inference.intervals import (
     estimates_of,
     refusal_of,
 )
+from dpci.inference.targets.units import Hidden
 from dpci.losses import LOG_ODDS, response
 from dpci.released.model import in_target_units
 from dpci.released.record import FitRecord
@@ -126,7 +127,7 @@ class _Change(NamedTuple):
 
 def marginal_effects(
     record: FitRecord,
-    estimates: Estimates,
+    estimates: Estimates | Hidden,
     at: Mapping[str, Any],
     *,
     level: float,
@@ -170,7 +171,7 @@ def marginal_effects(
     )
 
 
-def _without_uncertain(effects: ConfidenceIntervals, ends: Estimates) -> ConfidenceIntervals:
+def _without_uncertain(effects: ConfidenceIntervals, ends: Estimates | Hidden) -> ConfidenceIntervals:
     """Return effects without those between two probabilities of which one is hardly known: no line is near them."""
     errors = ends.std_errors()
     known = np.asarray((np.nan_to_num(errors, nan=np.inf) <= _LINEAR).reshape(-1, 2).all(axis=1))

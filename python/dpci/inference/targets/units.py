@@ -18,11 +18,21 @@ from dpci.base.tables import (
     new_frame,
     row_of_text,
 )
-from dpci.base.validation import advised, check_flag
+from dpci.base.validation import advised, check_choice, check_flag, check_fraction
 from dpci.data.arrays import read_only
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import OF_TABLE, SCALED, ConfidenceIntervals, Simultaneous
+from dpci.inference.intervals import (
+    OF_TABLE,
+    SCALED,
+    TARGETS,
+    ConfidenceIntervals,
+    Estimates,
+    Simultaneous,
+    Target,
+    estimates_of,
+    refusal_of,
+)
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
@@ -69,6 +79,65 @@ class Bare:
         raise InvalidInput(self.reason)
 
     wald_test = conf_int
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Estimates of a release that was paid for and has no intervals: tables show dashes, and why."""
+
+    params: _F64
+    """Estimates, shape (m,); NaN where the noise hides them, too."""
+    reason: str
+    """Why there are no intervals."""
+
+    @classmethod
+    def by_noise(cls, k: int, reason: str) -> "Hidden":
+        """Return k estimates that are hidden themselves."""
+        return cls(np.full(k, np.nan), reason)
+
+    def values(self) -> _F64:
+        """Return the estimates."""
+        return self.params.copy()
+
+    def std_errors(self) -> _F64:
+        """Return NaN for each."""
+        return np.full(len(self.params), np.nan)
+
+    pvalues = std_errors
+
+    def cov(self) -> _F64:
+        """Return NaN for each pair."""
+        return np.full((len(self.params), len(self.params)), np.nan)
+
+    def mapped(self, matrix: _F64, shift: _F64) -> "Hidden":
+        """Return those of linear functions of these."""
+        return Hidden(np.asarray(matrix @ self.params + shift), self.reason)
+
+    def conf_int(
+        self, names: tuple[str, ...], *, level: float, simultaneous: Simultaneous | None = None, **_drawn: object
+    ) -> ConfidenceIntervals:
+        """Return one row for each with the reason in place of an interval."""
+        level, reasons = check_fraction("level", level), (self.reason,) * len(names)
+        return ConfidenceIntervals(
+            names, self.values(), self.std_errors(), self.std_errors(), level, "exact", simultaneous, reasons
+        )
+
+    def wald_test(self, *_asked: object, **_keywords: object) -> NoReturn:
+        """Raise ``InvalidInput`` with the reason."""
+        raise InvalidInput(self.reason)
+
+
+def estimates_to_show(record: FitRecord, target: Target = "regularised") -> Estimates | Hidden:
+    """Return the parameters of a fit for its tables, also where its released values show that there is no interval.
+
+    A fit whose choices exclude intervals is refused.
+    """
+    reason = refusal_of(record)
+    if reason is None or record.hessian is None or record.gradient_cov is None:
+        return estimates_of(record, target)
+    check_choice("target", target, TARGETS)
+    given = record.newton is None and target == "regularised"
+    return Hidden(record.params, reason) if given else Hidden.by_noise(len(record.params), reason)
 
 
 class LinearMaps(Protocol):
@@ -126,7 +195,7 @@ class Estimated:
     @property
     def std_errors(self) -> _F64:
         """Standard deviation of the error of each estimate, sampling and noise together, shape (k,)."""
-        return read_only(self._estimates().std_errors())
+        return read_only(self._estimates().std_errors(), self.names)
 
     @property
     def cov(self) -> _F64:
@@ -136,7 +205,7 @@ class Estimated:
     @property
     def pvalues(self) -> _F64:
         """Two-sided p-values of "the target of the estimate is 0", shape (k,); of a fit the regularised target."""
-        return read_only(self._estimates().pvalues())
+        return read_only(self._estimates().pvalues(), self.names)
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas.
@@ -157,6 +226,7 @@ class Estimated:
         }
         return new_frame({**units, **numbers}, self.names)
 
+    @advised(INTERVALS)
     def tidy(self, *, level: float = 0.95, exponentiate: bool = False, like: object = "pandas") -> Any:  # noqa: ANN401  # a frame
         """Return a row for each coefficient with the columns of broom's ``tidy`` in R.
 
