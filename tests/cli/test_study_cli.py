@@ -157,7 +157,7 @@ def test_refusals_of_newton_steps(options: tuple[str, ...], message: str, capsys
 @pytest.mark.parametrize(
     "options",
     [
-        ("--loss", "smooth_hinge:0.5", "--mechanism", "output", "--no-intercept"),
+        ("--loss", "smooth_hinge:0.5", "--mechanism", "output"),
         ("--calibration", "paper", "--projection", "floor", "--level", "0.9"),
         ("--moments", "separate", "--split", "0.6,0.2,0.2", "--intercept-scale", "0.5", "--on-violation", "clip"),
         ("--delta", "1e-6", "--mechanism", "output", "--variability", "0"),
@@ -166,7 +166,7 @@ def test_refusals_of_newton_steps(options: tuple[str, ...], message: str, capsys
 def test_options_reach_the_study(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     plain, found = (json.loads(printed(capsys, *SHORT, "--json", *more)) for more in ((), options))
     assert found["by_param"]["mean_length"] != plain["by_param"]["mean_length"]
-    assert len(found["by_param"]["name"]) == (6 if "--no-intercept" in options else 7)
+    assert len(found["by_param"]["name"]) == 7
     assert found["level"] == (0.9 if "--level" in options else 0.95)
     assert found["n_variability"] == (0 if "--variability" in options else 20)
 
