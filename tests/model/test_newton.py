@@ -226,8 +226,7 @@ def test_classes_that_can_be_separated_have_no_intervals():
     X, _ = population(10, 5000)
     fit = dpci.fit(X, X[:, 0] > 0.0, budget=dpci.ZCDP(rho=0.5), seed=1)
     assert "separable" in fit.interval_refusal
-    with pytest.raises(dpci.InvalidInput, match="separable"):
-        fit.conf_int()
+    assert "separable" in repr(fit.conf_int())
 
 
 def test_directions_that_noise_hides_count_the_way_that_is_left():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.accounting.costs import step_names
 from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 from support.fits import SETTINGS, make_rows
@@ -119,8 +120,7 @@ def test_the_full_summary_has_the_rest(ridge, newton):
         for part in ("rounding seal", "scaled", "neighbours", "moments"):
             assert part in full
             assert part not in short
-        for step in fit.privacy["steps"]:
-            assert step["step"].replace("_", " ") in full
+        assert all(name in full for name in step_names(fit._record.steps))
     assert "ridge" in ridge.summary(full=True).partition("in the units of the table")[2].splitlines()[1].split()
     with pytest.raises(dpci.InvalidInput, match="full must be"):
         ridge.summary(full="yes")
