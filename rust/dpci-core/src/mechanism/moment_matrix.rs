@@ -430,3 +430,115 @@ fn residual_point(
     let counted = matrix[(params - 1) * (dim + 1)].max(std_dev) / constant;
     Ok((point, mean_square / counted.min(1.0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::{Budget, Neighbors};
+    use crate::row_domain::RowDomain;
+    use crate::spec::{MatrixBudget, MomentMatrixChoices, Terms};
+    use crate::unit::{Unit, Weighting};
+
+    /// Columns of `(x, s, y)`, of which x has two.
+    const DIM: usize = 4;
+
+    fn spec(rho: f64, unit: Unit, weighting: Option<Weighting>) -> MomentMatrixSpec {
+        let terms = Terms {
+            unit,
+            weighting,
+            ..Terms::of_rows(40, Neighbors::ReplaceOne)
+        };
+        MomentMatrixSpec::new(MomentMatrixChoices {
+            terms,
+            n_columns: 2,
+            further_targets: 0,
+            rows: RowDomain::Ball(2.0),
+            target_bound: 5.0,
+            residuals: Vec::new(),
+            residual_share: 0.1,
+            refined: Vec::new(),
+            refined_share: 0.6,
+            budget: MatrixBudget::Of(Budget::zcdp(rho).unwrap()),
+        })
+        .unwrap()
+    }
+
+    fn std_dev(spec: &MomentMatrixSpec) -> f64 {
+        spec.noise().law.isometric_std_dev(DIM)
+    }
+
+    /// A matrix of uncorrelated columns, the first of which the noise hides, beside a target of this second moment.
+    fn matrix(spec: &MomentMatrixSpec, constant: f64, target: f64) -> Vec<f64> {
+        let clear = clear_of_noise(std_dev(spec), DIM - 1);
+        let mut matrix = vec![0.0; DIM * DIM];
+        for (j, value) in [0.5 * clear, 2.0 * clear, constant, target]
+            .iter()
+            .enumerate()
+        {
+            matrix[j * (DIM + 1)] = *value;
+        }
+        for (j, value) in [(0, 0.3 * clear), (1, -clear)] {
+            (matrix[j * DIM + 3], matrix[3 * DIM + j]) = (value, value);
+        }
+        matrix
+    }
+
+    #[test]
+    fn without_noise_residuals_are_those_of_least_squares() {
+        let spec = spec(1e14, Unit::Row, None);
+        let mut mean = vec![0.0; DIM * DIM];
+        for (a, b) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)] {
+            let y = 2.0 * a - b + 0.5 + 0.1 * a * b;
+            let z = [a, b, spec.intercept(), spec.target_weight() * y];
+            for (i, entry) in mean.iter_mut().enumerate() {
+                *entry += 0.25 * z[i / DIM] * z[i % DIM];
+            }
+        }
+        let (point, mean_square) = residual_point(&spec, &ResidualPlan::all(2), &mean).unwrap();
+        for (found, expected) in point.iter().zip([2.0, -1.0, 0.5 / spec.intercept()]) {
+            assert!((found - expected).abs() < 1e-9);
+        }
+        assert!((0.01 - 1e-12..0.01 + 1e-4).contains(&mean_square));
+    }
+
+    #[test]
+    fn directions_in_the_noise_are_left_out() {
+        let spec = spec(0.5, Unit::Row, None);
+        let clear = clear_of_noise(std_dev(&spec), DIM - 1);
+        let scale = spec.target_weight().recip();
+        for (target, seen) in [(9.0 * clear, 8.5 * clear), (-clear, 0.0)] {
+            let released = matrix(&spec, 3.0 * clear, target);
+            let (point, mean_square) =
+                residual_point(&spec, &ResidualPlan::all(2), &released).unwrap();
+            assert!((point[1] + 0.5 * scale).abs() < 1e-12);
+            assert!(point[0].abs().max(point[2].abs()) < 1e-12);
+            let noise = std_dev(&spec) * 1.25;
+            let expected = (seen + 2.0 * noise) * scale.powi(2);
+            assert!((mean_square / expected - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn means_are_over_all_that_records_count() {
+        let (most, weights) = (Some(3), Weighting::new(4.0, 40.0).unwrap());
+        let person = Unit::Person { max_rows: most };
+        for (unit, weighting) in [(person, None), (Unit::Row, Some(weights))] {
+            let spec = spec(1e4, unit, weighting);
+            let square = spec.intercept().powi(2);
+            let of = |constant: f64| {
+                let released = matrix(&spec, constant, 1.0);
+                residual_point(&spec, &ResidualPlan::all(2), &released)
+                    .unwrap()
+                    .1
+            };
+            let whole = of(square);
+            for (constant, share) in [
+                (0.25 * square, 0.25),
+                (4.0 * square, 1.0),
+                (-1.0, std_dev(&spec) / square),
+            ] {
+                assert!((of(constant) * share / whole - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}

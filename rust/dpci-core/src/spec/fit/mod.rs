@@ -154,7 +154,6 @@ impl Spec {
         )?;
         // What public values rule out is refused before anything is paid.
         Solvable::new(spec.bounded(), &spec.law).check(spec.tolerance())?;
-        spec.check_moment_noise()?;
         spec.check_scales()?;
         Ok(spec)
     }

@@ -183,20 +183,6 @@ impl Spec {
         }))
     }
 
-    /// Refuses public values for which the moments' noise, or its seals, have no scale in double precision, whatever parameters will be
-    /// released: once they are, the budget is spent. All scales grow with the greatest margin.
-    pub(super) fn check_moment_noise(&self) -> Result<()> {
-        for radius in [0.0, self.greatest_margin()] {
-            self.moment_noise(radius)?;
-        }
-        if let (Some([cost, _]), Moments::Separate) = (self.moment_costs, self.choices.moments) {
-            let least = self.least_curvature();
-            let noise = self.separate_noise(least, cost)?;
-            self.matrix_seal(Part::Hessian, noise, least, 0.0, 0.0)?;
-        }
-        Ok(())
-    }
-
     /// The curvature of which a Hessian is invisible beside λ: it is then released as λI, without noise, whatever the data.
     fn least_curvature(&self) -> f64 {
         let visible = 0.5 * f64::EPSILON * self.strong_convexity();

@@ -108,6 +108,7 @@ impl Spec {
                 )));
             }
         }
+        // Scales grow with the margin. Those of the least margins are normal numbers, far above 1e-290, because all sizes and budgets have bounds.
         let Some(moments) = self.moment_noise(self.greatest_margin())? else {
             return Ok(());
         };

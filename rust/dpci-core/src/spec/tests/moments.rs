@@ -5,6 +5,7 @@ use crate::loss::{HuberHinge, Squared, moment_rounding};
 use crate::noise::{Law, MatrixLaw};
 use crate::privacy::Perturbation::Output;
 use crate::privacy::Split;
+use crate::row_domain::{Blocks, RowDomain};
 use crate::spec::{MatrixNoise, MomentNoise, Terms};
 
 /// R²/n of the base choices.
@@ -320,4 +321,20 @@ fn a_plan_has_the_noise_of_any_margin() {
     assert_eq!(plan.seals.len(), 3);
     assert_near(plan.spectral_radius, found.spectral_radius(3), 0.0);
     assert_eq!(plan.projection, Projection::NoiseAware);
+}
+
+#[test]
+fn level_totals_have_seven_times_the_weight_of_the_hessian() {
+    let blocks = Blocks::new(vec![0.6, 0.8], vec![0, 1]).unwrap();
+    let noise = noise(
+        Choices {
+            rows: RowDomain::Blocks(Arc::new(blocks)),
+            moments: Moments::Levels,
+            ..choices(Perturbation::Objective, pure(1.0))
+        },
+        0.0,
+    );
+    let (hessian, levels) = (noise.hessian.unwrap(), noise.levels.unwrap());
+    // Cells have weights, and entries of the Hessian squares of rows, at most .6² + .8² + .75².
+    assert_near(hessian.law.scale() / levels.scale(), 7.0 * 1.5625, 1e-12);
 }
