@@ -43,6 +43,11 @@ __all__ = [
 Vectorised: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
+_USUAL = {"count_bound": 10.0, "target_bound": 1.0}
+_SHARES = {"k": 0.25, "s": 0.1}
+"""Bounds of losses that are given none, and widths as shares of a bound."""
+
+
 class _BuiltIn:
     """A loss of the core, with positive parameters."""
 
@@ -50,11 +55,14 @@ class _BuiltIn:
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        given = {key: value for key, value in self.parameters.items() if value is not None}
-        for key, value in given.items():
-            object.__setattr__(self, key, check_positive(key, value))
-        if len(given) == len(self.parameters):
-            self.to_core()
+        open_ones = _USUAL.keys() | _SHARES.keys() if isinstance(self, _BOUNDED) else set[str]()
+        for key, value in self.parameters.items():
+            if value is not None or key not in open_ones:
+                object.__setattr__(self, key, check_positive(key, value))
+        # Widths are of a bound that a schema may have.
+        widths = [value for key, value in self.parameters.items() if key in _SHARES and value is not None]
+        unknown = dict.fromkeys((*_USUAL, *_SHARES), max([1.0, *widths]))
+        _core.Loss(self.name, *(unknown[key] if value is None else value for key, value in self.parameters.items()))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -383,14 +391,13 @@ def check_loss(loss: object) -> Loss:
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={in_short(loss)}{hint}")
 
 
-_USUAL = {"count_bound": 10.0, "target_bound": 1.0}
-_SHARES = {"k": 0.25, "s": 0.1}
-"""Bounds of losses that are given none, and widths as shares of a bound."""
+_BOUNDED = Poisson | NegativeBinomial | Huber | Quantile
+"""Losses of targets with a bound, which a schema can give."""
 
 
 def completed(loss: Loss, unit: float | None = None) -> Loss:
     """Return a loss with all parameters; where 1 of an encoded target is ``unit`` of the table, in encoded units."""
-    if not isinstance(loss, Poisson | NegativeBinomial | Huber | Quantile):
+    if not isinstance(loss, _BOUNDED):
         return loss
     values = loss.parameters
     name = next(key for key in _USUAL if key in values)

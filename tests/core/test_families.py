@@ -130,9 +130,9 @@ BAD = [
     (losses.Huber, {"target_bound": float("inf")}),
     (losses.Quantile, {"quantile": 0.0}),
     (losses.Quantile, {"quantile": 1.0}),
-    (losses.Quantile, {"s": 2.0}),
-    (losses.Quantile, {"s": 1e-9}),
-    (losses.Quantile, {"target_bound": None}),
+    (losses.Quantile, {"s": 2.0, "target_bound": 1.0}),
+    (losses.Quantile, {"s": 1e-9, "target_bound": 1.0}),
+    (losses.Quantile, {"quantile": None}),
 ]
 
 

@@ -135,7 +135,7 @@ MISSING = FRAME.assign(age=FRAME["age"].astype("Int64").where(FRAME["age"] > 20)
 REFUSED = {
     "missing numbers": (
         MISSING,
-        'a missing value: the column needs missing="middle" where bounds are released, or else missing= a number',
+        'a missing value: the column needs missing="drop", which leaves its row out, or a number',
     ),
     "missing categories": (FRAME.assign(sex=FRAME["sex"].where(FRAME["age"] > 20)), "a missing value"),
     "other categories": (FRAME.assign(sex="Z"), r"column 'sex' must hold one of \['F', 'M'\], got 'Z' in row 0"),

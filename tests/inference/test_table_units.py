@@ -255,8 +255,8 @@ def test_a_formula_without_an_intercept_is_the_model_of_r(formula, outcome):
     years = NumericTarget(column="age", lower=10, upper=70)
     target, loss, y, family = {
         "ill": (SCHEMA.target, "logistic", COUNTED.ill != "no", sm.families.Binomial()),
-        "age": (years, dpci.losses.Huber(k=3.0), COUNTED.age, sm.families.Gaussian()),
-        "visits": (count, dpci.losses.Poisson(count_bound=1), COUNTED.visits, sm.families.Poisson()),
+        "age": (years, dpci.losses.Huber(k=90.0), COUNTED.age, sm.families.Gaussian()),
+        "visits": (count, "poisson", COUNTED.visits, sm.families.Poisson()),
     }[outcome]
     described = (NumericColumn(name="dose", lower=-5, upper=10), SCHEMA.columns[1])
     schema = Schema.from_formula(f"~ {formula}", Schema(columns=described, target=target))

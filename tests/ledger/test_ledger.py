@@ -205,7 +205,10 @@ def test_notions(total, spent):
 
 
 REFUSED = {
-    "total": (lambda: dpci.Ledger(1.0), r"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget=1.0"),
+    "total": (
+        lambda: dpci.Ledger(1.0),
+        r"such as dpci.PureDP\(epsilon=1.0\), got budget=1.0",
+    ),
     "total too large": (lambda: dpci.Ledger(dpci.PureDP(1e200)), r"must be at most 1e\+100, got epsilon=1e\+200"),
     "relation": (lambda: dpci.Ledger(TENTH, "substitute"), r"neighbors must be one of .*got neighbors='substitute'"),
     "path": (lambda: dpci.Ledger(TENTH, path=3), r"path must be the name of a file, got path=3"),

@@ -18,6 +18,7 @@ from dpci.schema import (  # fmt: skip
     UnboundedColumn,
     UnlistedColumn,
 )
+from dpci.schema.missing import drops
 
 RNG = np.random.default_rng(41)
 N = 3000
@@ -90,7 +91,7 @@ def test_unlisted_categories_and_a_category_of_that_name():
     assert fit.schema.columns[0].categories == ("F", "M", "other")
     assert fit.schema.drops == ("sex", "age")
     named = CategoricalColumn(name="sex", categories=("F", "M", "drop"), reference="F", missing="drop")
-    assert not named.drops
+    assert not drops(named)
     assert named.codes(np.array(["F", None], dtype=object)).tolist() == [0, 2]
 
 

@@ -64,9 +64,9 @@ def test_what_is_found():
     assert advice["age"].startswith("numbers need a decimal point")
     assert "pass decimal=','" in advice["age"]
     assert advice["ward"].startswith("correct it, add it to the public list, or")
-    assert advice["ward"].endswith("missing= the category that it counts as")
+    assert advice["ward"].endswith("or the category that it counts as")
     told = SCHEMA.check({**GOOD, "age": [30, None], "who": [1, 1]}, persons="who")
-    assert 'the column needs missing="middle"' in repr(told)
+    assert 'the column needs missing="drop"' in repr(told)
     assert "a change of the schema after a look at the data needs the approver's consent" in repr(told)
     assert told.findings[-1].what == "of ids with several rows, at most 2: fit with persons='who'"
     assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))

@@ -31,6 +31,7 @@ from dpci.report.summary import (
     refusal_notes,
 )
 from dpci.schema.columns import NumericColumn
+from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.shown.document import Strong, Table, Words, names
 from dpci.unit import Persons, Weights
@@ -258,8 +259,10 @@ def what_moves(table: Schema | None, on_violation: OnViolation | None, *, ridge:
         yield "moving values to their bounds"
     if on_violation == "weight":
         yield "less weight of records beyond their bounds"
-    if any(column.missing != "error" for column in numeric):
+    if any(stand_in(column) is not None for column in numeric):
         yield "public numbers in the place of missing values"
+    if table is not None and table.drops:
+        yield "rows with missing values, which are left out"
 
 
 PROGRAM_PROOF = "docs/proofs/program.md (The theorem for the program)"

@@ -38,6 +38,7 @@ from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
 from dpci.schema.columns import NumericColumn, UnboundedTarget
+from dpci.schema.missing import stand_in
 from dpci.schema.partial import PartialSchema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Table
@@ -262,7 +263,7 @@ class MomentPlan(Displayed):
     def _may_miss(self) -> bool:
         schema = self._case.choices.schema
         columns = () if schema is None else schema.columns
-        return any(isinstance(column, NumericColumn) and column.missing != "error" for column in columns)
+        return any(isinstance(column, NumericColumn) and stand_in(column) is not None for column in columns)
 
     def _assumed_moments(self) -> str:
         if self.assumptions is None:

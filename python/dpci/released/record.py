@@ -617,11 +617,9 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     domain = table.rows if isinstance(record.rows, Blocks) else table.domain
     same = math.isclose(record.rows.norm, domain.norm, rel_tol=_ROUNDING) and same_blocks(record.rows, domain)
     yield not same, f"rows must be those of the schema, {domain}", f"{record.rows}"
-    kind: tuple[type, str] = (NumericTarget, "a number")
-    if record.classes is not None:
-        kind = (ClassTarget, "of two classes")
-    elif record.loss["name"] == SEVERAL:
-        kind = (CategoricalTarget, "of several classes")
+    several: tuple[type, str] = (CategoricalTarget, "of several classes")
+    kind = several if record.loss["name"] == SEVERAL else (NumericTarget, "a number")
+    kind = kind if record.classes is None else (ClassTarget, "of two classes")
     yield (
         not isinstance(table.target, kind[0]),
         f"the target of the schema must be {kind[1]}",

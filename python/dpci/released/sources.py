@@ -9,6 +9,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.formula import formula_text
+from dpci.schema.missing import drops, stand_in
 from dpci.schema.table import Schema
 from dpci.unit import Persons, Weights
 
@@ -149,7 +150,7 @@ def failures(table: Schema) -> dict[str, list[str]]:
     return found
 
 
-_FAILS = "the release fails"
+_FAILS, _LEFT_OUT = "the release fails", "its row weighs 0"
 
 
 def _exception(column: NumericColumn | CategoricalColumn) -> str:
@@ -157,10 +158,10 @@ def _exception(column: NumericColumn | CategoricalColumn) -> str:
         beyond = {"clip": "moved to the nearer bound", "weight": "kept, and the row weighs less"}.get(
             column.outside, _FAILS
         )
-        missing = (
-            _FAILS if column.missing == "error" else f"replaced by {column.missing:g}, which a further column marks"
-        )
-        return f"beyond the bounds, {beyond}; missing, {missing}"
+        value = stand_in(column)
+        missing = _FAILS if value is None else f"replaced by {value:g}, which a further column marks"
+        return f"beyond the bounds, {beyond}; missing, {_LEFT_OUT if drops(column) else missing}"
     other = _FAILS if column.refuses else "counted as none of the list"
     other = other if column.other is None else f"counted as {column.other}"
-    return f"not in the list, {other}; missing, {other if column.missing is None else f'counted as {column.missing}'}"
+    missing = other if stand_in(column) is None else f"counted as {stand_in(column)}"
+    return f"not in the list, {other}; missing, {_LEFT_OUT if drops(column) else missing}"

@@ -42,7 +42,8 @@ from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
-from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
+from dpci.schema.columns import NumericTarget
+from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
 
@@ -366,10 +367,10 @@ def _missing(table: Schema | None) -> str | None:
     """Return which values stand for missing cells, a public rule that changes estimates; None where none does."""
     stand_ins = []
     for column in () if table is None else table.columns:
-        if isinstance(column, CategoricalColumn) and column.missing is not None:
-            stand_ins.append(f"{column.name} as {column.missing}")
-        elif isinstance(column, NumericColumn) and column.missing != "error":
-            stand_ins.append(f"{column.name} as {column.missing:,.6g} {column.unit}".strip())
+        if isinstance(value := stand_in(column), str):
+            stand_ins.append(f"{column.name} as {value}")
+        elif value is not None:
+            stand_ins.append(f"{column.name} as {value:,.6g} {getattr(column, 'unit', '')}".strip())
     if not stand_ins:
         return None
     return f"Missing cells count as a value by a public rule: {', '.join(stand_ins)}. Their number is private."
@@ -478,7 +479,7 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
         units = "records" if record.persons is None else "persons"
         ridge += f" * {record.n_samples:,} / (number of {units}, which is private)"
     return (
-        f"Target: the minimiser of the regularised risk of the population{_complete(record)} at {ridge}{domain}, "
+        f"Target: the minimiser of the population's regularised risk{_complete(record)} at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
 

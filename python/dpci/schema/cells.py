@@ -18,8 +18,6 @@ from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
 
-DROP = "drop"
-"""Treatment of a missing value: its row weighs 0."""
 MARK = "=missing"
 """End of the name of the column of the matrix that marks missing values."""
 # What a cell needs that a column refuses, behind the rule in its message.

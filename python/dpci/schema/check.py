@@ -16,7 +16,6 @@ from dpci.data.frames import is_nan
 from dpci.schema.cells import (
     AGREED,
     CATEGORY_NEEDS,
-    DROP,
     NO_NUMBER,
     NUMBER_NEEDS,
     OTHER,
@@ -46,6 +45,7 @@ from dpci.schema.columns import (
 )
 from dpci.schema.design import Part
 from dpci.schema.formula import formula_text
+from dpci.schema.missing import DROP, drops
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Paragraph, Table
 from dpci.shown.text import table_text, words_text
@@ -162,7 +162,7 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     labels, cells = _counted(values), as_cells(values)
     empty = missing_cells(cells)
     gaps = _counted(cells[empty])
-    if column.drops:
+    if drops(column):
         yield from _some(column.name, "missing: the row weighs 0", gaps, refused=False)
         labels = _counted(values[~empty])
     elif column.missing is not None:

@@ -16,7 +16,6 @@ from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import (
     CATEGORY_NEEDS,
-    DROP,
     NO_NUMBER,
     NUMBER_NEEDS,
     OTHER,
@@ -34,6 +33,7 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
+from dpci.schema.missing import DROP, drops
 from dpci.schema.transforms import Transform, back, counted, forth, is_number, take_bounds
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
@@ -112,11 +112,6 @@ class NumericColumn:
                     f"{stand_in!r}"
                 )
             object.__setattr__(self, "missing", float(stand_in))
-
-    @property
-    def drops(self) -> bool:
-        """Whether a row with a missing value weighs 0."""
-        return self.missing == DROP
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -335,17 +330,12 @@ class CategoricalColumn:
             )
         _check_choice(self.name, "unknown", self.unknown, Unknown)
         for field in ("reference", "missing", "other"):
-            if (stand_in := getattr(self, field)) is not None and not (field == "missing" and self.drops):
+            if (stand_in := getattr(self, field)) is not None and not (field == "missing" and drops(self)):
                 object.__setattr__(self, field, label_of(stand_in))
                 if getattr(self, field) not in self.categories:
                     raise InvalidInput(
                         f"column {self.name!r}: {field} must be a category, got {stand_in!r} (add it to categories)"
                     )
-
-    @property
-    def drops(self) -> bool:
-        """Whether a row with a missing value weighs 0."""
-        return self.missing == DROP and DROP not in self.categories
 
     @property
     def refuses(self) -> bool:
@@ -396,7 +386,7 @@ class CategoricalColumn:
                 self.codes(values.decoded)
             return found
         codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
-        if self.missing is not None and not self.drops:
+        if self.missing is not None and not drops(self):
             gaps = (codes < 0) & missing_cells(as_cells(values))
             codes = np.where(gaps, self.categories.index(self.missing), codes)
         if self.other is not None:

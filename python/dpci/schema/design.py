@@ -24,6 +24,7 @@ from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
 from dpci.schema.cells import Dictionary, as_cells, in_all_columns
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
+from dpci.schema.missing import stand_in
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -383,7 +384,7 @@ def own_scales(
 
 def _gaps(columns: Sequence[Column]) -> list[Part]:
     """Return the indicators of missing numbers."""
-    counted = [c.name for c in columns if isinstance(c, NumericColumn) and not isinstance(c.missing, str)]
+    counted = [c.name for c in columns if isinstance(c, NumericColumn) and stand_in(c) is not None]
     return [Part((Missing(column=name),), frozenset(), ((0,),)) for name in counted]
 
 

@@ -36,6 +36,7 @@ from dpci.schema.design import (
     written,
 )
 from dpci.schema.formula import parse, target_of
+from dpci.schema.missing import drops
 from dpci.schema.saved import FileSchema, described_by, essential, plain, plain_column
 from dpci.schema.terms import Levels, Missing, Term, resolved
 from dpci.shown.document import Document
@@ -213,7 +214,7 @@ class Schema(FileSchema):
     @property
     def drops(self) -> tuple[str, ...]:
         """Columns with missing values whose rows weigh 0."""
-        return tuple(column.name for column in self.columns if column.drops)
+        return tuple(column.name for column in self.columns if drops(column))
 
     @property
     def has_levels(self) -> bool:

@@ -16,6 +16,7 @@ from dpci.regression.choices.planned import plan_of
 from dpci.regression.record import MomentRecord
 from dpci.rows import Ball
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
+from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.unit import Weights, unit_in_words
 
@@ -151,7 +152,7 @@ def _of_schema(choices: MatrixChoices, schema: Schema) -> tuple[_F64, _F64]:
             table[column.name] = rng.choice(np.array(column.categories), _ROWS)
             continue
         table[column.name] = rng.uniform(column.lower, column.upper, _ROWS)
-        if column.missing != "error":
+        if stand_in(column) is not None:
             table[column.name][rng.random(_ROWS) < _MISSING] = np.nan
     # Days are numbers already.
     columns = (replace(column, since="") if isinstance(column, NumericColumn) else column for column in schema.columns)
