@@ -18,7 +18,7 @@ from dpci.schema import (  # fmt: skip
     UnboundedColumn,
     UnlistedColumn,
 )
-from dpci.schema.missing import drops
+from dpci.schema.cells import drops
 
 RNG = np.random.default_rng(41)
 N = 3000

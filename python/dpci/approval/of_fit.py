@@ -30,8 +30,8 @@ from dpci.report.summary import (
     outcome_words,
     refusal_notes,
 )
+from dpci.schema.cells import stand_in
 from dpci.schema.columns import NumericColumn
-from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.shown.document import Strong, Table, Words, names
 from dpci.unit import Persons, Weights

@@ -37,8 +37,8 @@ from dpci.regression.shown.show import shown_estimates
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
+from dpci.schema.cells import stand_in
 from dpci.schema.columns import NumericColumn, UnboundedTarget
-from dpci.schema.missing import stand_in
 from dpci.schema.partial import PartialSchema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Table

@@ -7,9 +7,9 @@ from dpci.losses import SEVERAL
 from dpci.released.bounds import RELEASED
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
+from dpci.schema.cells import drops, stand_in
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.formula import formula_text
-from dpci.schema.missing import drops, stand_in
 from dpci.schema.table import Schema
 from dpci.unit import Persons, Weights
 

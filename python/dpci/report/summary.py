@@ -42,8 +42,8 @@ from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
+from dpci.schema.cells import stand_in
 from dpci.schema.columns import NumericTarget
-from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
 
+DROP = "drop"
+"""Treatment of a missing value: its row weighs 0."""
 MARK = "=missing"
 """End of the name of the column of the matrix that marks missing values."""
 # What a cell needs that a column refuses, behind the rule in its message.
@@ -382,3 +384,24 @@ def check_length(name: str, values: Sized, n_samples: int) -> None:
 def columns_beside(columns: Any, beside: Beside) -> Beside:  # noqa: ANN401  # tables of any library
     """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given."""
     return Beside(*(column_of(columns, values) if isinstance(values, str) else values for values in beside))
+
+
+class Gapped(Protocol):
+    """A column of any kind; those of categories have ``categories``."""
+
+    @property
+    def missing(self) -> object:
+        """Treatment of a missing value, or what stands for it."""
+
+
+def drops(column: Gapped) -> bool:
+    """Whether a row with a missing value of a column weighs 0."""
+    return column.missing == DROP and DROP not in getattr(column, "categories", ())
+
+
+def stand_in(column: Gapped) -> float | str | None:
+    """Return the public value that stands for a missing one of a column; None where none does."""
+    value = column.missing
+    if isinstance(value, str):
+        return value if hasattr(column, "categories") and not drops(column) else None
+    return value if isinstance(value, float) else None

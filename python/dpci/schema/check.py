@@ -16,6 +16,7 @@ from dpci.data.frames import is_nan
 from dpci.schema.cells import (
     AGREED,
     CATEGORY_NEEDS,
+    DROP,
     NO_NUMBER,
     NUMBER_NEEDS,
     OTHER,
@@ -25,6 +26,7 @@ from dpci.schema.cells import (
     check_length,
     column_of,
     days_since,
+    drops,
     has_column,
     label_of,
     missing_cells,
@@ -45,7 +47,6 @@ from dpci.schema.columns import (
 )
 from dpci.schema.design import Part
 from dpci.schema.formula import formula_text
-from dpci.schema.missing import DROP, drops
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Paragraph, Table
 from dpci.shown.text import table_text, words_text

@@ -16,6 +16,7 @@ from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import (
     CATEGORY_NEEDS,
+    DROP,
     NO_NUMBER,
     NUMBER_NEEDS,
     OTHER,
@@ -26,6 +27,7 @@ from dpci.schema.cells import (
     check_target_present,
     codes_of,
     days_since,
+    drops,
     is_day,
     label_of,
     labels_of,
@@ -33,7 +35,6 @@ from dpci.schema.cells import (
     missing_cells,
     no_moments,
 )
-from dpci.schema.missing import DROP, drops
 from dpci.schema.transforms import Transform, back, counted, forth, is_number, take_bounds
 
 Scale: TypeAlias = Literal["symmetric", "unit"]

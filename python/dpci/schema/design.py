@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
-from dpci.schema.cells import Dictionary, as_cells, in_all_columns
+from dpci.schema.cells import Dictionary, as_cells, in_all_columns, stand_in
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
-from dpci.schema.missing import stand_in
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
 _F64: TypeAlias = NDArray[np.float64]

@@ -19,7 +19,7 @@ from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import categories_of, check_length, column_of, key_of
+from dpci.schema.cells import categories_of, check_length, column_of, drops, key_of
 from dpci.schema.check import SchemaCheck, check_products, check_table, document_of
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
@@ -36,7 +36,6 @@ from dpci.schema.design import (
     written,
 )
 from dpci.schema.formula import parse, target_of
-from dpci.schema.missing import drops
 from dpci.schema.saved import FileSchema, described_by, essential, plain, plain_column
 from dpci.schema.terms import Levels, Missing, Term, resolved
 from dpci.shown.document import Document

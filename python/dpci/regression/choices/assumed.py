@@ -15,8 +15,8 @@ from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.planned import plan_of
 from dpci.regression.record import MomentRecord
 from dpci.rows import Ball
+from dpci.schema.cells import stand_in
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
-from dpci.schema.missing import stand_in
 from dpci.schema.table import Schema
 from dpci.unit import Weights, unit_in_words
 
