@@ -9,8 +9,8 @@ use dpci_core::exec::Executor;
 use dpci_core::interval::{ErrorShape, half_widths};
 use dpci_core::linalg::weighted_gram;
 use dpci_core::noise::{
-    DiscreteGaussian, DiscreteLaplace, Gaussian, Law, MatrixLaplace, NoiseLaw, ReleaseGenerator,
-    SimulationGenerator, SphericalLaplace,
+    DiscreteGaussian, DiscreteLaplace, Gaussian, Law, MatrixLaplace, NoiseLaw, ReleaseGenerator, SimulationGenerator,
+    SphericalLaplace,
 };
 
 fn gram(c: &mut Criterion) {
@@ -48,25 +48,19 @@ fn release_samplers(c: &mut Criterion) {
     };
     for scale in [30, 1 << 20, 1 << 40] {
         let law = DiscreteLaplace::new(scale);
-        c.bench_function(
-            &format!("1000 discrete Laplace numbers, scale {scale}"),
-            |b| {
-                b.iter(|| {
-                    law.as_ref()
-                        .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
-                });
-            },
-        );
+        c.bench_function(&format!("1000 discrete Laplace numbers, scale {scale}"), |b| {
+            b.iter(|| {
+                law.as_ref()
+                    .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
+            });
+        });
         let law = DiscreteGaussian::new(scale);
-        c.bench_function(
-            &format!("1000 discrete Gaussian numbers, scale {scale}"),
-            |b| {
-                b.iter(|| {
-                    law.as_ref()
-                        .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
-                });
-            },
-        );
+        c.bench_function(&format!("1000 discrete Gaussian numbers, scale {scale}"), |b| {
+            b.iter(|| {
+                law.as_ref()
+                    .map(|law| (0..N).map(|_| law.sample(&mut generator)).sum::<i128>())
+            });
+        });
     }
     c.bench_function("1000 bounded Gaussian numbers", |b| {
         b.iter(|| Gaussian::new(N, 1.0).map(|law| law.sample_bounded(&mut generator)));

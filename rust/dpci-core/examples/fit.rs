@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dpci_core::{
-    Budget, Calibration, Choices, Design, ErrorLaw, ErrorShape, Executor, Logistic, Loss, Moments,
-    Neighbors, OnViolation, Perturbation, Projection, ReleaseGenerator, Result, RowBounds,
-    RowDomain, Rows, Spec, Terms, Values, Variant, half_width, release_fit,
+    Budget, Calibration, Choices, Design, ErrorLaw, ErrorShape, Executor, Logistic, Loss, Moments, Neighbors,
+    OnViolation, Perturbation, Projection, ReleaseGenerator, Result, RowBounds, RowDomain, Rows, Spec, Terms, Values,
+    Variant, half_width, release_fit,
 };
 
 const N: usize = 20_000;
@@ -46,13 +46,7 @@ fn main() -> Result<()> {
     };
     let cancel = AtomicBool::new(false);
     let exec = Executor::new(None, rows.len(), &cancel)?;
-    let design = Design::new(
-        Rows::dense(&rows, COLUMNS),
-        &targets,
-        Some(1.0),
-        &bounds,
-        &exec,
-    )?;
+    let design = Design::new(Rows::dense(&rows, COLUMNS), &targets, Some(1.0), &bounds, &exec)?;
 
     // The one call that spends the budget. Its noise is keyed by the operating system; a new generator for each release.
     let fit = release_fit(&spec, &design, &exec, &mut ReleaseGenerator::new()?)?;
@@ -60,13 +54,7 @@ fn main() -> Result<()> {
     // From here on released values only.
     let [hessian, gradient_cov] = fit.matrices.as_ref().expect("released with joint moments");
     let dim = spec.n_params();
-    let law = ErrorLaw::plug_in(
-        hessian,
-        gradient_cov,
-        dim,
-        N as f64,
-        Perturbation::Objective,
-    )?;
+    let law = ErrorLaw::plug_in(hessian, gradient_cov, dim, N as f64, Perturbation::Objective)?;
     let shape = ErrorShape::plug_in(spec.law().clone());
     for (j, estimate) in fit.params.values().iter().enumerate() {
         let contrast: Vec<f64> = (0..dim).map(|k| f64::from(u8::from(k == j))).collect();

@@ -5,11 +5,7 @@ use thiserror::Error;
 /// A number without hundreds of zeros.
 fn readable(value: f64) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-4..1e16).contains(&value.abs());
-    if plain {
-        value.to_string()
-    } else {
-        format!("{value:e}")
-    }
+    if plain { value.to_string() } else { format!("{value:e}") }
 }
 
 /// A part of a budget in six digits: the last ones of a float are those of its computation.
@@ -51,9 +47,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Refuses a value that breaks its rule; `holds` is false where the value is NaN.
 pub(crate) fn check(holds: bool, name: &'static str, rule: &'static str, value: f64) -> Result<()> {
-    holds
-        .then_some(())
-        .ok_or(Error::OutOfRange { name, rule, value })
+    holds.then_some(()).ok_or(Error::OutOfRange { name, rule, value })
 }
 
 /// Refuses a value that is not finite and positive.
@@ -93,9 +87,7 @@ pub enum Error {
         got: usize,
     },
     /// The data have no rows, or no columns.
-    #[error(
-        "the data must have at least one row and one parameter, got {rows} rows and {params} parameters"
-    )]
+    #[error("the data must have at least one row and one parameter, got {rows} rows and {params} parameters")]
     Empty {
         /// Rows given.
         rows: usize,
@@ -198,9 +190,7 @@ pub enum Error {
         n_records: f64,
     },
     /// Persons have more rows together than the rounding of sums was bounded for.
-    #[error(
-        "all persons together must have at most {greatest} rows, got {got} (keep fewer rows of each person)"
-    )]
+    #[error("all persons together must have at most {greatest} rows, got {got} (keep fewer rows of each person)")]
     TooManyRows {
         /// The greatest number, which is public.
         greatest: usize,
@@ -312,11 +302,7 @@ pub fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(
     if expected == got {
         Ok(())
     } else {
-        Err(Error::Length {
-            name,
-            expected,
-            got,
-        })
+        Err(Error::Length { name, expected, got })
     }
 }
 
@@ -360,20 +346,9 @@ mod tests {
 
     #[test]
     fn a_least_value_as_shown_is_enough() {
-        for least in [
-            1.0004,
-            9.9994,
-            9.9996,
-            5.717_982_6e-5,
-            0.25,
-            3e-300,
-            7.0001e20,
-        ] {
+        for least in [1.0004, 9.9994, 9.9996, 5.717_982_6e-5, 0.25, 3e-300, 7.0001e20] {
             let shown: f64 = rounded_up(least).parse().unwrap();
-            assert!(
-                shown >= least && shown <= 1.001_001 * least,
-                "{shown} for {least}"
-            );
+            assert!(shown >= least && shown <= 1.001_001 * least, "{shown} for {least}");
             assert!(rounded_up(least).len() <= 9, "{}", rounded_up(least));
         }
         assert_eq!(rounded_up(5.717_982_6e-5), "5.718e-5");

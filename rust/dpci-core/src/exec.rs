@@ -35,9 +35,7 @@ pub fn matrix_chunks(n: usize, dim: usize) -> Vec<Range<usize>> {
 
 /// `n` rows in about `count` chunks of whole blocks, at most [`MAX_CHUNKS`].
 fn cut(n: usize, count: usize) -> Vec<Range<usize>> {
-    let size = n
-        .div_ceil(count.clamp(1, MAX_CHUNKS))
-        .next_multiple_of(BLOCK);
+    let size = n.div_ceil(count.clamp(1, MAX_CHUNKS)).next_multiple_of(BLOCK);
     (0..n.div_ceil(size))
         .map(|i| i * size..((i + 1) * size).min(n))
         .collect()
@@ -53,9 +51,7 @@ pub fn sum_depth(n: usize) -> usize {
 /// Ranges of at most [`BLOCK`] rows that cover a chunk.
 pub fn blocks(chunk: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = chunk.end;
-    chunk
-        .step_by(BLOCK)
-        .map(move |start| start..(start + BLOCK).min(end))
+    chunk.step_by(BLOCK).map(move |start| start..(start + BLOCK).min(end))
 }
 
 /// Below this many elements a second thread costs more than it saves.
@@ -102,11 +98,7 @@ impl Look<'_> {
 impl std::fmt::Debug for Executor<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let looks = self.look.is_some();
-        write!(
-            formatter,
-            "Executor {{ pool: {:?}, looks: {looks} }}",
-            self.pool
-        )
+        write!(formatter, "Executor {{ pool: {:?}, looks: {looks} }}", self.pool)
     }
 }
 
@@ -123,10 +115,7 @@ impl<'c> Executor<'c> {
         }
         let available = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // More threads than processors only cost memory, whatever the caller asks for.
-        let threads = n_threads
-            .unwrap_or(available)
-            .min(useful)
-            .min(available.max(64));
+        let threads = n_threads.unwrap_or(available).min(useful).min(available.max(64));
         let pool = if threads > 1 {
             let built = ThreadPoolBuilder::new().num_threads(threads).build();
             Some(built.map_err(|e| Error::Resource(e.to_string()))?)
@@ -201,9 +190,7 @@ impl<'c> Executor<'c> {
 
     /// Threads that share the work. Results must not depend on it.
     pub fn n_threads(&self) -> usize {
-        self.pool
-            .as_ref()
-            .map_or(1, ThreadPool::current_num_threads)
+        self.pool.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
 
     /// Applies `work` to every chunk and its part of `out`, which the chunks cover in order.
@@ -236,11 +223,7 @@ impl<'c> Executor<'c> {
     ///
     /// # Errors
     /// The error of a chunk, [`Error::Interrupted`], or [`Error::Resource`] for more outcomes than memory holds.
-    pub fn map<T: Send>(
-        &self,
-        n_chunks: usize,
-        work: impl Fn(usize) -> Result<T> + Sync,
-    ) -> Result<Vec<T>> {
+    pub fn map<T: Send>(&self, n_chunks: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         self.check()?;
         match &self.pool {
             Some(pool) if n_chunks > 1 => {
@@ -299,15 +282,8 @@ mod tests {
         for n in [1, 127, 5000, 131_071, 131_072, 200_000, 1 << 21, 30_000_001] {
             for width in [1, 3, 100] {
                 let chunks = row_chunks(n, width);
-                let longest = chunks
-                    .iter()
-                    .map(|c| c.len().div_ceil(BLOCK))
-                    .max()
-                    .unwrap();
-                assert!(
-                    (BLOCK + longest + chunks.len()).min(n) <= sum_depth(n),
-                    "{n} {width}"
-                );
+                let longest = chunks.iter().map(|c| c.len().div_ceil(BLOCK)).max().unwrap();
+                assert!((BLOCK + longest + chunks.len()).min(n) <= sum_depth(n), "{n} {width}");
             }
         }
     }

@@ -149,8 +149,8 @@ pub use error::{Error, Result};
 pub use exec::Executor;
 pub use interval::{ErrorLaw, ErrorShape, half_width};
 pub use loss::{
-    CLogLog, Huber, HuberHinge, Logistic, Loss, NegativeBinomial, Poisson, Probit, Quantile,
-    SmoothHinge, SoftLogistic, Squared, Targets,
+    CLogLog, Huber, HuberHinge, Logistic, Loss, NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic,
+    Squared, Targets,
 };
 pub use mechanism::{Fit, Sealed, Values, release_fit};
 pub use noise::ReleaseGenerator;

@@ -91,8 +91,8 @@ mod tests {
     use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
     use crate::linalg::{Doubled, architectures, vector, with_arch};
     use crate::loss::{
-        Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
-        moment_rounding, second_moment_rounding,
+        Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets, moment_rounding,
+        second_moment_rounding,
     };
     use crate::row_domain::RowDomain;
 
@@ -158,23 +158,16 @@ mod tests {
                         for i in 0..n {
                             let mut u = [0.0];
                             design.linear_predictor(i..i + 1, &params, &mut u);
-                            let out =
-                                Batch::derivatives(&mut slopes[i..=i], &mut curvatures[i..=i]);
+                            let out = Batch::derivatives(&mut slopes[i..=i], &mut curvatures[i..=i]);
                             loss.evaluate(&u, &targets[i..=i], out).unwrap();
                         }
                         let norm = vector::norm_bound(&params);
                         let room = moment_rounding(n);
                         let gap = distance(&found.curvature, &exact(&rows, |i| curvatures[i]));
-                        assert!(
-                            gap <= room * loss.sup_curvature(norm),
-                            "{loss:?} {n} {gap:e}"
-                        );
+                        assert!(gap <= room * loss.sup_curvature(norm), "{loss:?} {n} {gap:e}");
                         let expected = exact(&rows, |i| slopes[i] * slopes[i]);
                         let gap = distance(&found.squared_slope, &expected);
-                        assert!(
-                            gap <= room * loss.sup_slope(norm).powi(2),
-                            "{loss:?} {n} {gap:e}"
-                        );
+                        assert!(gap <= room * loss.sup_slope(norm).powi(2), "{loss:?} {n} {gap:e}");
                     }
                     let mut found = second_moments(design, exec).unwrap().gram;
                     for v in &mut found {
@@ -239,13 +232,7 @@ mod tests {
         let (n, width) = (700, 19);
         // A third of the entries are zero; rows are normalised, so that rounding decides which are too long.
         let mut rows: Vec<f64> = (0..n * width)
-            .map(|i| {
-                if i % 3 == 0 {
-                    0.0
-                } else {
-                    (i as f64 * 0.731).sin()
-                }
-            })
+            .map(|i| if i % 3 == 0 { 0.0 } else { (i as f64 * 0.731).sin() })
             .collect();
         for row in rows.chunks_exact_mut(width) {
             let norm = vector::dot(row, row).sqrt();
@@ -253,9 +240,7 @@ mod tests {
                 *v /= norm;
             }
         }
-        let targets: Vec<f64> = (0..n)
-            .map(|i| if i % 5 == 0 { -1.0 } else { 1.0 })
-            .collect();
+        let targets: Vec<f64> = (0..n).map(|i| if i % 5 == 0 { -1.0 } else { 1.0 }).collect();
         let params: Vec<f64> = (0..=width).map(|j| 2.0 * (j as f64 * 1.7).cos()).collect();
         let sparse = || {
             let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());

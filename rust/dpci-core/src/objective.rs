@@ -91,9 +91,7 @@ impl<'a> Objective<'a> {
             params: params.to_vec(),
             hessian: hessian_rows,
         };
-        let sums = self
-            .records
-            .sums(&request, self.loss, self.weights, self.exec)?;
+        let sums = self.records.sums(&request, self.loss, self.weights, self.exec)?;
         let share = sums.gram_rows as f64 / self.records.n_rows() as f64;
         let n = match hessian_rows {
             HessianRows::SampleAlone => self.n_samples * share,
@@ -110,8 +108,7 @@ impl<'a> Objective<'a> {
         let hessian = if sums.grams.is_empty() {
             None
         } else {
-            let mut hessian =
-                assembled(sums.grams, self.loss.n_predictors(), self.n_samples * share)?;
+            let mut hessian = assembled(sums.grams, self.loss.n_predictors(), self.n_samples * share)?;
             add_diagonal(&mut hessian, params.len(), self.l2_strength);
             Some(hessian)
         };

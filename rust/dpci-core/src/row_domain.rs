@@ -157,11 +157,7 @@ impl Blocks {
                 "every block must have a column, got one without".into(),
             ));
         }
-        Ok(Self {
-            bounds,
-            members,
-            sizes,
-        })
+        Ok(Self { bounds, members, sizes })
     }
 
     getters! { self =>
@@ -212,9 +208,7 @@ impl Blocks {
     pub fn metric(&self) -> Vec<f64> {
         let dim = self.dim() as f64;
         let variance = |block: &usize| {
-            self.bounds[*block].powi(2)
-                * (dim / self.sizes[*block] as f64)
-                * (1.0 + 4.0 * f64::EPSILON)
+            self.bounds[*block].powi(2) * (dim / self.sizes[*block] as f64) * (1.0 + 4.0 * f64::EPSILON)
         };
         self.members.iter().map(variance).collect()
     }
@@ -266,9 +260,8 @@ mod tests {
 
     #[test]
     fn what_lies_in_what() {
-        let domain = |a, b, members: &[usize]| {
-            RowDomain::Blocks(Arc::new(Blocks::new(vec![a, b], members.to_vec()).unwrap()))
-        };
+        let domain =
+            |a, b, members: &[usize]| RowDomain::Blocks(Arc::new(Blocks::new(vec![a, b], members.to_vec()).unwrap()));
         let outer = domain(3.0, 4.0, &[0, 1]);
         assert!(outer.contains(&outer) && outer.contains(&domain(3.0, 3.5, &[0, 1])));
         assert!(!outer.contains(&domain(3.0, 4.5, &[0, 1])));

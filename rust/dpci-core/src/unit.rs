@@ -29,9 +29,7 @@ impl fmt::Display for Unit {
         match self {
             Self::Row => f.write_str("a row"),
             Self::Person { max_rows: None } => f.write_str("a person"),
-            Self::Person {
-                max_rows: Some(most),
-            } => write!(f, "a person with max_rows={most}"),
+            Self::Person { max_rows: Some(most) } => write!(f, "a person with max_rows={most}"),
         }
     }
 }
@@ -51,18 +49,12 @@ impl Unit {
         let (kept, divisor) = match self {
             Self::Row => (n_rows, 1),
             Self::Person { max_rows: None } => (n_rows, n_rows),
-            Self::Person {
-                max_rows: Some(most),
-            } => (n_rows.min(most as usize), most as usize),
+            Self::Person { max_rows: Some(most) } => (n_rows.min(most as usize), most as usize),
         };
         let quotient = 1.0 / divisor as f64;
         // `1 - q·m` in one rounding tells on which side of 1/m the quotient q is.
         let is_above = (-quotient).mul_add(divisor as f64, 1.0) < 0.0;
-        let share = if is_above {
-            quotient.next_down()
-        } else {
-            quotient
-        };
+        let share = if is_above { quotient.next_down() } else { quotient };
         (share, kept)
     }
 
@@ -162,10 +154,7 @@ impl Weighting {
     /// Weights of rows that may lie beyond their bounds, and then weigh less.
     #[must_use]
     pub fn of_far_rows(self) -> Self {
-        Self {
-            far_rows: true,
-            ..self
-        }
+        Self { far_rows: true, ..self }
     }
 
     /// N/W: what divides sums over records that weigh at most 1.

@@ -36,9 +36,7 @@ fn every_mistake_is_found_by_its_detector() {
     let mut table = String::from("| mistake | detector | what it says |\n|---|---|---|\n");
     for (bug, detector) in FOUND_BY {
         let found: Vec<Finding> = with(Some(bug), || detector.findings());
-        let words = found
-            .first()
-            .unwrap_or_else(|| panic!("{detector:?} misses {bug:?}"));
+        let words = found.first().unwrap_or_else(|| panic!("{detector:?} misses {bug:?}"));
         writeln!(table, "| {bug:?} | {detector:?} | {words} |").unwrap();
     }
     // The log of `make prove`.
@@ -58,9 +56,5 @@ fn a_mistake_ends_with_its_block() {
 fn a_binary_with_the_feature_carries_the_mark() {
     // So the Python test that finds no mark in the installed extension could fail.
     let binary = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    assert!(
-        binary
-            .windows(MARK.len())
-            .any(|bytes| bytes == MARK.as_bytes())
-    );
+    assert!(binary.windows(MARK.len()).any(|bytes| bytes == MARK.as_bytes()));
 }

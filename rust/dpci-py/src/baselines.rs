@@ -98,25 +98,12 @@ impl Kind for FunctionalSpec {
     fn rules(&self, on_violation: OnViolation) -> Rules {
         let c = self.inner.choices();
         let rows = RowDomain::Ball(c.row_norm);
-        Rules::new(
-            rows,
-            c.polynomial.targets(),
-            c.intercept,
-            &c.terms,
-            on_violation,
-        )
+        Rules::new(rows, c.polynomial.targets(), c.intercept, &c.terms, on_violation)
     }
 
-    fn release(
-        &self,
-        read: Read<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Functional> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Functional> {
         let (spec, design) = (&self.inner, read.design()?);
-        let params = with_noise!(seed, 0, |g| core::release_functional_mechanism(
-            spec, &design, exec, g
-        ))?;
+        let params = with_noise!(seed, 0, |g| core::release_functional_mechanism(spec, &design, exec, g))?;
         Ok(Functional {
             params: Vector::of(params),
             steps: steps(std::slice::from_ref(spec.step())),
@@ -132,13 +119,7 @@ impl Kind for HistogramSpec {
     /// Every record has a nearest cell, so rows need no bound, and targets are always clipped.
     fn rules(&self, _: OnViolation) -> Rules {
         let (rows, targets) = (RowDomain::Ball(f64::MAX), self.loss.targets());
-        Rules::new(
-            rows,
-            targets,
-            self.intercept,
-            &self.terms,
-            OnViolation::Clip,
-        )
+        Rules::new(rows, targets, self.intercept, &self.terms, OnViolation::Clip)
     }
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Histogram> {

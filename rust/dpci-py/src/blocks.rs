@@ -7,8 +7,7 @@ use dpci_core::linalg::{add_diagonal, check_matrix_dim, weighted_gram as gram};
 use dpci_core::loss::Targets;
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    AnyLaw, Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace,
-    SymmetricGaussian,
+    AnyLaw, Gaussian, Laplace, Law, MatrixLaplace, SimulationGenerator, SphericalLaplace, SymmetricGaussian,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records as CoreRecords;
@@ -53,14 +52,7 @@ pub(crate) fn draws(
 /// `n` draws of a law from a seed, one a row.
 #[pyfunction]
 #[pyo3(signature = (law, *, n, dim, scale, seed))]
-pub(crate) fn draw_noise(
-    py: Python<'_>,
-    law: &str,
-    n: usize,
-    dim: usize,
-    scale: f64,
-    seed: u64,
-) -> PyResult<Matrix> {
+pub(crate) fn draw_noise(py: Python<'_>, law: &str, n: usize, dim: usize, scale: f64, seed: u64) -> PyResult<Matrix> {
     let mut generator = SimulationGenerator::new(seed, 0);
     let (law, width) = law_of(law, dim, scale).map_err(to_python)?;
     let values = draws(py, n, width, || Ok(law.sample(&mut generator)))?;
@@ -79,9 +71,7 @@ pub(crate) fn law_of(name: &str, dim: usize, scale: f64) -> Result<(AnyLaw, usiz
         "symmetric_gaussian" => (SymmetricGaussian::new(dim, scale)?.into(), dim * dim),
         "matrix_laplace" => (MatrixLaplace::new(dim, 1.0 / scale)?.into(), dim * dim),
         _ => {
-            return Err(Error::Unsupported(format!(
-                "name must be that of a law, got {name:?}"
-            )));
+            return Err(Error::Unsupported(format!("name must be that of a law, got {name:?}")));
         }
     })
 }

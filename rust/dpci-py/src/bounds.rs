@@ -25,11 +25,7 @@ pub(crate) struct BoundsSpec {
 impl BoundsSpec {
     #[new]
     #[pyo3(signature = (terms, *, columns, budget))]
-    fn new(
-        terms: &Terms,
-        columns: Vec<(Option<(f64, f64)>, bool)>,
-        budget: &Budget,
-    ) -> PyResult<Self> {
+    fn new(terms: &Terms, columns: Vec<(Option<(f64, f64)>, bool)>, budget: &Budget) -> PyResult<Self> {
         let column = |(range, zeros): (Option<(f64, f64)>, bool)| spec::ColumnRange {
             range: range.map(Into::into),
             zeros,
@@ -120,11 +116,7 @@ type Counts = (Vec<u64>, Vec<u64>);
 
 fn counted((column, range, zeros, found): Counted) -> (usize, spec::ColumnRange) {
     let range = range.map(Into::into);
-    let known = spec::ColumnRange {
-        range,
-        zeros,
-        found,
-    };
+    let known = spec::ColumnRange { range, zeros, found };
     (column, known)
 }
 
@@ -172,9 +164,7 @@ pub(crate) fn release_bounds(
             task::run_over(py, &data, n_threads, |exec| {
                 let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
                 let persons = persons.as_ref();
-                with_noise!(seed, 0, |g| core::release_bounds(
-                    spec, &rows, persons, exec, g
-                ))
+                with_noise!(seed, 0, |g| core::release_bounds(spec, &rows, persons, exec, g))
             })
         }
         Countable::Parts(count) => task::run_asking(
@@ -183,15 +173,12 @@ pub(crate) fn release_bounds(
                 let exec = Executor::sequential(cancel);
                 let count = |columns: &core::CountedColumns| {
                     let columns = columns.iter();
-                    let asked =
-                        columns.map(|(j, known)| (*j, pair(known.range), known.zeros, known.found));
+                    let asked = columns.map(|(j, known)| (*j, pair(known.range), known.zeros, known.found));
                     let counts: Vec<Counts> = ask(asked.collect())?;
                     let of_column = |(at, between)| core::ColumnCounts { at, between };
                     Ok(counts.into_iter().map(of_column).collect())
                 };
-                with_noise!(seed, 0, |g| core::release_counted_bounds(
-                    spec, &count, &exec, g
-                ))
+                with_noise!(seed, 0, |g| core::release_counted_bounds(spec, &count, &exec, g))
             },
             |py, columns: Vec<Counted>| count.bind(py).call1((columns,))?.extract(),
         ),
@@ -227,9 +214,7 @@ pub(crate) fn release_levels(
             task::run_over(py, &data, n_threads, |exec| {
                 let (rows, persons) = (data.rows(), data.persons_of(spec.unit(), exec)?);
                 let persons = persons.as_ref();
-                with_noise!(seed, 0, |g| core::release_levels(
-                    spec, &rows, persons, exec, g
-                ))
+                with_noise!(seed, 0, |g| core::release_levels(spec, &rows, persons, exec, g))
             })
         }
         Levelled::Counts(counts) => task::run(py, |cancel| {

@@ -55,20 +55,12 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
     raised.setattr("code", error.code())?;
     match *error {
         Error::OutOfRange { name, rule, value } => set!(raised: name, rule, value),
-        Error::Length {
-            name,
-            expected,
-            got,
-        } => set!(raised: name, expected, value = got),
+        Error::Length { name, expected, got } => set!(raised: name, expected, value = got),
         Error::Empty { rows, params } => set!(raised: shape = (rows, params)),
         Error::NonFiniteRow { row, column, value } => {
             set!(raised: name = "X", row, column, value)
         }
-        Error::Target {
-            ref rule,
-            row,
-            value,
-        } => set!(raised: name = "y", rule, row, value),
+        Error::Target { ref rule, row, value } => set!(raised: name = "y", rule, row, value),
         Error::Weight { row, value, bound } => set!(raised: name = "weights", row, value, bound),
         Error::RowNorm { row, norm, bound } => set!(raised: row, norm, bound),
         Error::RowBlock {
@@ -81,18 +73,11 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
         Error::RowTooLong { norm } | Error::RowTooShort { norm } => {
             set!(raised: name = "X", value = norm)
         }
-        Error::TooManyRecords {
-            n_public,
-            n_records,
-        } => set!(raised: name = "n_public", value = n_public, n_records),
+        Error::TooManyRecords { n_public, n_records } => set!(raised: name = "n_public", value = n_public, n_records),
         Error::TooManyRows { greatest, got } => {
             set!(raised: name = "X", value = got, bound = greatest)
         }
-        Error::RegularizationTooSmall {
-            least,
-            value,
-            epsilon,
-        } => set!(raised: least, value, epsilon),
+        Error::RegularizationTooSmall { least, value, epsilon } => set!(raised: least, value, epsilon),
         Error::RidgeBelowNoise { least, value } | Error::IllConditioned { least, value } => {
             set!(raised: least, value)
         }

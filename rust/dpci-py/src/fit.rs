@@ -229,9 +229,7 @@ pub(crate) fn fit_many(
         exec.map(groups.len(), |group| {
             let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = data
-                .design(&spec.rules(on_violation.0), &one)?
-                .compacted(&one)?;
+            let design = data.design(&spec.rules(on_violation.0), &one)?.compacted(&one)?;
             fit_of(spec, &design, seed, group as u64, &one)
         })
     })

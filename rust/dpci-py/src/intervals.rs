@@ -112,12 +112,8 @@ impl NoisyMatrices<'_> {
 
 /// Hessian and gradient covariance as they are estimated.
 #[pyfunction]
-pub(crate) fn estimated_matrices(
-    py: Python<'_>,
-    matrices: NoisyMatrices<'_>,
-) -> PyResult<(Matrix, Matrix)> {
-    let [hessian, gradient_cov] =
-        matrices.with(py, |matrices, draws| matrices.estimated(&draws))?;
+pub(crate) fn estimated_matrices(py: Python<'_>, matrices: NoisyMatrices<'_>) -> PyResult<(Matrix, Matrix)> {
+    let [hessian, gradient_cov] = matrices.with(py, |matrices, draws| matrices.estimated(&draws))?;
     Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }
 
@@ -162,17 +158,14 @@ impl ErrorLaw {
         let dim = hessian.shape()[0];
         let (hessian, gradient_cov) = (hessian.as_slice()?, gradient_cov.as_slice()?);
         let mechanism = mechanism.0;
-        let law =
-            py.detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism));
+        let law = py.detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism));
         law.map(Self::from).map_err(to_python)
     }
 
     /// Counts the noise in the matrices.
     #[staticmethod]
     fn noise_aware(py: Python<'_>, matrices: NoisyMatrices<'_>) -> PyResult<Self> {
-        let law = matrices.with(py, |given, draws| {
-            core::ErrorLaw::noise_aware(&given, &draws)
-        });
+        let law = matrices.with(py, |given, draws| core::ErrorLaw::noise_aware(&given, &draws));
         law.map(Self::from)
     }
 }
@@ -218,9 +211,7 @@ impl NewtonStep {
             longest_row,
             perturbation: mechanism.0,
         };
-        let inner = py
-            .detach(|| core::NewtonStep::new(&fit))
-            .map_err(to_python)?;
+        let inner = py.detach(|| core::NewtonStep::new(&fit)).map_err(to_python)?;
         Ok(Self {
             map: Matrix::square(inner.map()),
             sampling_map: Matrix::square(inner.sampling_map()),
@@ -237,11 +228,7 @@ impl NewtonStep {
     }
 
     /// For each contrast why it is not given, or None.
-    fn obstacles(
-        &self,
-        contrasts: Table<'_>,
-        std_errors: Floats<'_>,
-    ) -> PyResult<Vec<Option<&'static str>>> {
+    fn obstacles(&self, contrasts: Table<'_>, std_errors: Floats<'_>) -> PyResult<Vec<Option<&'static str>>> {
         let rows = contrasts.as_slice()?.chunks(contrasts.shape()[1].max(1));
         let found: Result<Vec<_>> = rows
             .zip(std_errors.as_slice()?)
@@ -277,25 +264,13 @@ impl ErrorShape {
         Ok(Self { inner })
     }
 
-    fn half_widths(
-        &self,
-        py: Python<'_>,
-        v: Floats<'_>,
-        a: Floats<'_>,
-        level: f64,
-    ) -> PyResult<Vector> {
+    fn half_widths(&self, py: Python<'_>, v: Floats<'_>, a: Floats<'_>, level: f64) -> PyResult<Vector> {
         let (v, a) = (v.as_slice()?, a.as_slice()?);
         let widths = py.detach(|| core::half_widths(v, a, &self.inner, level));
         Ok(Vector(widths.map_err(to_python)?))
     }
 
-    fn pvalues(
-        &self,
-        py: Python<'_>,
-        v: Floats<'_>,
-        a: Floats<'_>,
-        statistic: Floats<'_>,
-    ) -> PyResult<Vector> {
+    fn pvalues(&self, py: Python<'_>, v: Floats<'_>, a: Floats<'_>, statistic: Floats<'_>) -> PyResult<Vector> {
         let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
         let tails = py.detach(|| core::tails(v, a, &self.inner, statistic));
         Ok(Vector(tails.map_err(to_python)?))
@@ -315,9 +290,7 @@ pub(crate) fn monte_carlo_interval(
 ) -> PyResult<(Vector, Vector)> {
     let (shape, v, a) = (&shape.get().inner, v.as_slice()?, a.as_slice()?);
     let bounds = task::run(py, |cancel| {
-        with_noise!(seed, 0, |g| core::monte_carlo(
-            v, a, shape, level, n_draws, g, cancel
-        ))
+        with_noise!(seed, 0, |g| core::monte_carlo(v, a, shape, level, n_draws, g, cancel))
     })?;
     let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();
     Ok((Vector(lower), Vector(upper)))

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use dpci_core::error::check_length;
 use dpci_core::loss::{
-    self as core, Batch, CLogLog, Continued, Declaration, Evaluate, Hinge, Huber, HuberHinge,
-    Logistic, Multinomial, NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic,
-    Squared, Targets,
+    self as core, Batch, CLogLog, Continued, Declaration, Evaluate, Hinge, Huber, HuberHinge, Logistic, Multinomial,
+    NegativeBinomial, Poisson, Probit, Quantile, SmoothHinge, SoftLogistic, Squared, Targets,
 };
 use dpci_core::{Error, Result};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
@@ -18,10 +17,7 @@ use crate::values::{Floats, Vector};
 
 /// A loss with its public bounds; immutable.
 #[pyclass(frozen, module = "dpci._core")]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "facts, as of the core's losses"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "facts, as of the core's losses")]
 pub(crate) struct Loss {
     pub(crate) inner: Arc<dyn core::Loss>,
     #[pyo3(get)]
@@ -97,9 +93,7 @@ impl Loss {
             ("squared", &[bound]) => Self::of(Squared::new(bound)),
             ("hinge", []) => Self::of(Ok(Hinge)),
             ("poisson", &[bound]) => Self::of(Poisson::new(bound)),
-            ("negative_binomial", &[bound, dispersion]) => {
-                Self::of(NegativeBinomial::new(bound, dispersion))
-            }
+            ("negative_binomial", &[bound, dispersion]) => Self::of(NegativeBinomial::new(bound, dispersion)),
             ("probit", []) => Self::of(Ok(Probit)),
             ("cloglog", []) => Self::of(Ok(CLogLog)),
             ("huber", &[bound, k]) => Self::of(Huber::new(bound, k)),
@@ -124,10 +118,7 @@ impl Loss {
             curvature_bound: loss.curvature_bound,
             strong_convexity: loss.strong_convexity,
             one_signed: loss.one_signed,
-            targets: bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval {
-                lower,
-                upper,
-            }),
+            targets: bounds.map_or(Targets::Signs, |(lower, upper)| Targets::Interval { lower, upper }),
             predictor_bound: loss.predictor_bound,
         };
         let functions = Arc::new(Functions {
@@ -214,13 +205,8 @@ fn call(name: &str, function: &Py<PyAny>, u: &[f64], y: &[f64], out: &mut [f64])
         let arguments = (PyArray1::from_slice(py, u), PyArray1::from_slice(py, y));
         let returned = function.bind(py).call1(arguments).map_err(failed)?;
         let n = u.len();
-        let shape = || {
-            Error::Loss(format!(
-                "a result of {name} that is not an array of {n} floats"
-            ))
-        };
-        let array: PyArrayLike1<'_, f64, AllowTypeChange> =
-            returned.extract().map_err(|_| shape())?;
+        let shape = || Error::Loss(format!("a result of {name} that is not an array of {n} floats"));
+        let array: PyArrayLike1<'_, f64, AllowTypeChange> = returned.extract().map_err(|_| shape())?;
         let values = array.as_array();
         if values.len() != out.len() {
             return Err(shape());

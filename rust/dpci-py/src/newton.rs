@@ -108,12 +108,7 @@ impl NewtonSpec {
 
     /// Scale of the noise in the sum of the last gradients, each with its weight; without weights the least.
     #[pyo3(signature = (radii, bounds, weights = None))]
-    fn noise_scale(
-        &self,
-        radii: Vec<f64>,
-        bounds: Bounds,
-        weights: Option<Vec<f64>>,
-    ) -> PyResult<f64> {
+    fn noise_scale(&self, radii: Vec<f64>, bounds: Bounds, weights: Option<Vec<f64>>) -> PyResult<f64> {
         let bounds = norm_bounds(bounds);
         let scale = || -> Result<f64> {
             let (steps, seals) = self.inner.planned(&radii, &bounds)?;
@@ -133,12 +128,7 @@ impl NewtonSpec {
     }
 
     /// The last step of a fit with these released values.
-    fn last_step(
-        &self,
-        steps: Released<'_>,
-        hessian: Table<'_>,
-        gradient_cov: Table<'_>,
-    ) -> PyResult<LastStep> {
+    fn last_step(&self, steps: Released<'_>, hessian: Table<'_>, gradient_cov: Table<'_>) -> PyResult<LastStep> {
         let c = self.inner.choices();
         let noise = self.step_noise(&steps.radii, steps.bounds, &steps.weights);
         let starts = steps.starts.as_slice()?;
@@ -294,12 +284,7 @@ impl Kind for NewtonSpec {
 }
 
 impl NewtonSpec {
-    fn step_noise(
-        &self,
-        radii: &[f64],
-        bounds: Bounds,
-        weights: &[f64],
-    ) -> Result<interval::StepNoise> {
+    fn step_noise(&self, radii: &[f64], bounds: Bounds, weights: &[f64]) -> Result<interval::StepNoise> {
         let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
         Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
     }

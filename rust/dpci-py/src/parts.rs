@@ -70,12 +70,7 @@ pub(crate) struct Sums {
 #[pymethods]
 impl Sums {
     #[new]
-    fn new(
-        n_rows: usize,
-        n_records: usize,
-        fingerprint: u128,
-        numbers: Floats<'_>,
-    ) -> PyResult<Self> {
+    fn new(n_rows: usize, n_records: usize, fingerprint: u128, numbers: Floats<'_>) -> PyResult<Self> {
         let numbers = numbers.as_slice()?;
         let inner = core::Sums::from_numbers(n_rows, n_records, fingerprint, numbers);
         Ok(Self {
@@ -147,11 +142,7 @@ pub(crate) fn part_sums(
             let (tags, rest) = tags.as_slice()?.as_chunks();
             check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
             let unit = unit_of(true, max_rows)?;
-            Some(PartPersons {
-                numbers,
-                tags,
-                unit,
-            })
+            Some(PartPersons { numbers, tags, unit })
         }
         (None, None) => None,
         (numbers, _) => return Err(alone("persons", "tags", numbers.is_some())),
@@ -230,13 +221,7 @@ impl Rules {
     pub(crate) fn unbounded(loss: &Loss, intercept: Option<f64>, terms: Option<&Terms>) -> Self {
         let rows = Terms::of_rows(0, Neighbors::ReplaceOne);
         let (ball, targets) = (RowDomain::Ball(f64::MAX), loss.inner.targets());
-        Self::new(
-            ball,
-            targets,
-            intercept,
-            terms.unwrap_or(&rows),
-            OnViolation::Error,
-        )
+        Self::new(ball, targets, intercept, terms.unwrap_or(&rows), OnViolation::Error)
     }
 }
 

@@ -51,8 +51,7 @@ impl ReportSpec {
         bound: Named<HessianBound>,
     ) -> PyResult<Self> {
         let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
-        let inner =
-            spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
+        let inner = spec::ReportSpec::new(&spec.inner.asked_choices(), shares).map_err(to_python)?;
         inner.check_claim(&claim).map_err(to_python)?;
         Ok(Self {
             fit: Spec::from(inner.fit().clone()),
@@ -148,13 +147,7 @@ impl RecordBounds {
             }),
         };
         let targets = model.loss.targets();
-        let rules = Rules::new(
-            row_norm.domain(),
-            targets,
-            intercept,
-            &terms.inner,
-            on_violation.0,
-        );
+        let rules = Rules::new(row_norm.domain(), targets, intercept, &terms.inner, on_violation.0);
         let claim = Claim::new(failure_probability, simultaneous, bound.0).map_err(to_python)?;
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {

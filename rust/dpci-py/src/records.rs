@@ -3,17 +3,13 @@
 use std::sync::OnceLock;
 
 use dpci_core::design::{
-    Category, Checked, Coded, Codes, Csr, Design, Layout, Numbers, OnViolation, Persons, RowBounds,
-    Rows,
+    Category, Checked, Coded, Codes, Csr, Design, Layout, Numbers, OnViolation, Persons, RowBounds, Rows,
 };
 use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
-use numpy::{
-    PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
-    PyUntypedArrayMethods,
-};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -93,20 +89,12 @@ impl CodedRows<'_> {
             CodesArray::Words(codes) => Codes::Words(codes.as_slice()?.into()),
             CodesArray::Longs(codes) => Codes::Longs(codes.as_slice()?.into()),
         };
-        let category = |&(first, levels, value)| Category {
-            first,
-            levels,
-            value,
-        };
+        let category = |&(first, levels, value)| Category { first, levels, value };
         let categories = self.categories.iter().map(category).collect();
         let layout = Layout::new(self.columns.clone(), categories).map_err(to_python)?;
         let width = layout.n_columns();
         let numbers = self.numbers.as_slice()?;
-        let make = if is_checked {
-            Coded::of_checked
-        } else {
-            Coded::new
-        };
+        let make = if is_checked { Coded::of_checked } else { Coded::new };
         let rows = Rows::Coded(make(numbers, codes, layout.into()).map_err(to_python)?);
         let n_rows = rows.n_rows().unwrap_or_default();
         let each = self.columns.len() + self.categories.len();
@@ -167,11 +155,7 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     while owner.is_instance_of::<PyUntypedArray>() {
         owner = owner.getattr("base")?;
     }
-    Ok(if owner.is_instance(&file)? {
-        rows.mapped()
-    } else {
-        rows
-    })
+    Ok(if owner.is_instance(&file)? { rows.mapped() } else { rows })
 }
 
 /// Rows and targets in memory, and whose they are and how much they count where that is not one each. A check is remembered: what follows
@@ -248,10 +232,7 @@ impl Records {
             Ok((checked, coded))
         })?;
         // Of two checks at once either one serves.
-        let _ = (
-            self.checked.set(checked),
-            coded.map(|coded| self.coded.set(coded)),
-        );
+        let _ = (self.checked.set(checked), coded.map(|coded| self.coded.set(coded)));
         Ok(())
     }
 }
@@ -329,9 +310,7 @@ impl<'a> Data<'a> {
 
     /// Whose the rows are, where a unit has several.
     pub(crate) fn persons_of(&self, unit: Unit, exec: &Executor<'_>) -> Result<Option<Persons>> {
-        let numbers = self
-            .persons
-            .map(|numbers| Persons::new(numbers, unit, exec));
+        let numbers = self.persons.map(|numbers| Persons::new(numbers, unit, exec));
         numbers.transpose()
     }
 

@@ -147,12 +147,7 @@ impl Kind for MomentMatrixSpec {
 
     fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Released> {
         let spec = &self.inner;
-        let release = with_noise!(seed, 0, |g| core::release_moment_matrix(
-            spec,
-            read.records(),
-            exec,
-            g
-        ))?;
+        let release = with_noise!(seed, 0, |g| core::release_moment_matrix(spec, read.records(), exec, g))?;
         Ok(Released {
             steps: steps(&release.steps(spec)),
             seals: seals(&release.seals(spec)),
@@ -189,18 +184,9 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
 /// four adjacent ones are seen, and the share beyond the cap for which intervals account.
 #[pyfunction]
 #[pyo3(signature = (levels, *, noise, scale))]
-pub(crate) fn level_cap(
-    levels: Floats<'_>,
-    noise: &str,
-    scale: f64,
-) -> PyResult<(f64, f64, f64, f64)> {
+pub(crate) fn level_cap(levels: Floats<'_>, noise: &str, scale: f64) -> PyResult<(f64, f64, f64, f64)> {
     let found = LevelCap::new(levels.as_slice()?, noise, scale).map_err(to_python)?;
-    Ok((
-        found.cap,
-        found.threshold,
-        found.threshold_together,
-        found.unseen,
-    ))
+    Ok((found.cap, found.threshold, found.threshold_together, found.unseen))
 }
 
 /// A regression of a released matrix as Python reads it.
@@ -240,10 +226,7 @@ pub(crate) fn moment_regression(
             gradient: gradient.as_slice()?,
         }),
     };
-    let residual_moments = residual_moments
-        .as_ref()
-        .map(|m| m.as_slice())
-        .transpose()?;
+    let residual_moments = residual_moments.as_ref().map(|m| m.as_slice()).transpose()?;
     let equations = MomentEquations {
         matrix: matrix.as_slice()?,
         dim: matrix.shape()[0],

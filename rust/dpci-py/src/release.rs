@@ -30,12 +30,7 @@ pub(crate) trait Kind: Sync {
     fn rules(&self, on_violation: OnViolation) -> Rules;
 
     /// The release, with noise of the operating system, or of a stream of a seed.
-    fn release(
-        &self,
-        read: Read<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Self::Values>;
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Self::Values>;
 }
 
 /// The choices of a release of any kind.
@@ -115,9 +110,7 @@ fn table(
     n_threads: Option<usize>,
     simulate: impl FnOnce(&Executor<'_>) -> Result<Vec<f64>> + Send,
 ) -> PyResult<Matrix> {
-    let rows = task::run(py, |cancel| {
-        simulate(&Executor::new(n_threads, usize::MAX, cancel)?)
-    })?;
+    let rows = task::run(py, |cancel| simulate(&Executor::new(n_threads, usize::MAX, cancel)?))?;
     Ok(Matrix::new(rows, shape))
 }
 

@@ -69,10 +69,7 @@ impl RowDomain {
         Vector(self.shape().map_or(Vec::new(), |b| b.metric()))
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let class = py.get_type::<Self>();
         Ok(match &self.inner {
             core::RowDomain::Ball(norm) => (class.getattr("ball")?, (*norm,).into_pyobject(py)?),

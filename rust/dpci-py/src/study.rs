@@ -44,9 +44,9 @@ impl Study {
         on_violation: Named<OnViolation>,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
-        let first = specs.first().ok_or_else(|| {
-            InvalidInput::new_err("a study needs at least one configuration, got none")
-        })?;
+        let first = specs
+            .first()
+            .ok_or_else(|| InvalidInput::new_err("a study needs at least one configuration, got none"))?;
         let rules = of_kind!(first, |kind| kind.rules(on_violation.0));
         let all = specs.iter().map(core_of).collect::<PyResult<Vec<_>>>()?;
         let inner = records.run(py, rules, n_threads, None, |read, exec| {
@@ -58,10 +58,7 @@ impl Study {
 
     /// Standard errors without privacy of the target of each fit by Newton steps; None for others.
     fn std_errors(&self) -> Vec<Option<Vector>> {
-        self.inner
-            .std_errors()
-            .map(|errors| errors.map(Vector::from))
-            .collect()
+        self.inner.std_errors().map(|errors| errors.map(Vector::from)).collect()
     }
 
     fn targets(&self) -> Vec<Vector> {

@@ -29,10 +29,7 @@ enum Message<Q, A> {
 }
 
 /// Runs `work` on a thread of its own. The calling thread waits without the lock, looks for signals, and cancels on one.
-pub(crate) fn run<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> Result<T> + Send,
-) -> PyResult<T> {
+pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> Result<T> + Send) -> PyResult<T> {
     let no_answer = |_: Python<'_>, question: Infallible| match question {};
     run_asking(
         py,
@@ -49,15 +46,11 @@ pub(crate) fn run_over<T: Send>(
     n_threads: Option<usize>,
     work: impl FnOnce(&Executor<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let numbers = data
-        .elements()
-        .saturating_add(data.width().saturating_pow(2));
+    let numbers = data.elements().saturating_add(data.width().saturating_pow(2));
     if is_short(numbers) {
         return run_here(py, n_threads, work);
     }
-    run(py, |cancel| {
-        work(&Executor::new(n_threads, data.elements(), cancel)?)
-    })
+    run(py, |cancel| work(&Executor::new(n_threads, data.elements(), cancel)?))
 }
 
 #[allow(
@@ -87,9 +80,7 @@ fn run_here<T: Send>(
     });
     match raised.into_inner() {
         Ok(Some(raised)) => Err(raised),
-        _ => outcome
-            .unwrap_or_else(|_| Err(panicked()))
-            .map_err(to_python),
+        _ => outcome.unwrap_or_else(|_| Err(panicked())).map_err(to_python),
     }
 }
 
@@ -114,23 +105,19 @@ pub(crate) fn run_asking<Q: Send, A: Send, T: Send>(
         thread::scope(|scope| {
             let (tell, heard) = mpsc::channel();
             let cancel = &cancel;
-            let worker =
-                thread::Builder::new()
-                    .name("dpci".into())
-                    .spawn_scoped(scope, move || {
-                        // Where the calling thread panics nobody answers.
-                        let ask = |question: Q| {
-                            let (reply, replied) = mpsc::channel();
-                            let sent = tell.send(Message::Question(question, reply));
-                            sent.map_err(|_| Error::Interrupted)?;
-                            replied.recv().unwrap_or(Err(Error::Interrupted))
-                        };
-                        let result =
-                            std::panic::catch_unwind(AssertUnwindSafe(|| work(cancel, &ask)));
-                        // The receiver outlives the worker; a failed send has nobody to tell.
-                        let _ = tell.send(Message::Done);
-                        result
-                    });
+            let worker = thread::Builder::new().name("dpci".into()).spawn_scoped(scope, move || {
+                // Where the calling thread panics nobody answers.
+                let ask = |question: Q| {
+                    let (reply, replied) = mpsc::channel();
+                    let sent = tell.send(Message::Question(question, reply));
+                    sent.map_err(|_| Error::Interrupted)?;
+                    replied.recv().unwrap_or(Err(Error::Interrupted))
+                };
+                let result = std::panic::catch_unwind(AssertUnwindSafe(|| work(cancel, &ask)));
+                // The receiver outlives the worker; a failed send has nobody to tell.
+                let _ = tell.send(Message::Done);
+                result
+            });
             let worker = worker.map_err(|e| Error::Resource(e.to_string()))?;
             loop {
                 let (outcome, reply) = match heard.recv_timeout(SIGNAL_POLL) {

@@ -30,10 +30,7 @@ impl Terms {
         let weights = weights.or(far_rows.then_some((1.0, None)));
         let weighting = weights.map(|(bound, total)| {
             let weighting = Weighting::new(bound, total.unwrap_or(n_samples as f64))?;
-            Ok(Weighting {
-                far_rows,
-                ..weighting
-            })
+            Ok(Weighting { far_rows, ..weighting })
         });
         let inner = spec::Terms {
             n_samples,

@@ -8,8 +8,8 @@ use dpci_core::design::OnViolation;
 use dpci_core::linalg::{check_matrix_dim, instruction_set};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
-    AnyLaw, DiscreteGaussian, DiscreteLaplace, Law, ReleaseGenerator, ShapedGaussian,
-    ShapedLaplace, SimulationGenerator, SquareLaplace,
+    AnyLaw, DiscreteGaussian, DiscreteLaplace, Law, ReleaseGenerator, ShapedGaussian, ShapedLaplace,
+    SimulationGenerator, SquareLaplace,
 };
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::privacy;
@@ -31,25 +31,15 @@ use crate::task;
 use crate::values::{Floats, Matrix, Vector};
 
 fn unknown(name: &str) -> Error {
-    Error::Unsupported(format!(
-        "name must be that of a law or function, got {name:?}"
-    ))
+    Error::Unsupported(format!("name must be that of a law or function, got {name:?}"))
 }
 
 /// The law of this name, and how many numbers a draw has.
-fn law(
-    name: &str,
-    dim: usize,
-    scale: f64,
-    blocks: Option<&Arc<Blocks>>,
-) -> Result<(AnyLaw, usize)> {
+fn law(name: &str, dim: usize, scale: f64, blocks: Option<&Arc<Blocks>>) -> Result<(AnyLaw, usize)> {
     Ok(match name {
         "shaped_laplace" => {
             let blocks = blocks.ok_or_else(|| unknown("shaped_laplace without rows"))?;
-            (
-                ShapedLaplace::new(Arc::clone(blocks), 1.0 / scale)?.into(),
-                dim,
-            )
+            (ShapedLaplace::new(Arc::clone(blocks), 1.0 / scale)?.into(), dim)
         }
         "shaped_gaussian" => {
             let blocks = blocks.ok_or_else(|| unknown("shaped_gaussian without rows"))?;
@@ -112,10 +102,7 @@ fn samples() -> Vec<Error> {
             n_public: 10.0,
             n_records: 200.0,
         },
-        Error::TooManyRows {
-            greatest: 10,
-            got: 11,
-        },
+        Error::TooManyRows { greatest: 10, got: 11 },
         Error::RegularizationTooSmall {
             least,
             value,
@@ -185,13 +172,7 @@ impl Testing {
 
     /// Draws of a discrete law from those words.
     #[staticmethod]
-    fn discrete_noise(
-        py: Python<'_>,
-        name: &str,
-        n: usize,
-        scale: u64,
-        seed: u64,
-    ) -> PyResult<Vec<i128>> {
+    fn discrete_noise(py: Python<'_>, name: &str, n: usize, scale: u64, seed: u64) -> PyResult<Vec<i128>> {
         task::run(py, |_| {
             let mut generator = SimulationGenerator::new(seed, 0);
             let indexes = 0..n;
@@ -250,9 +231,7 @@ impl Testing {
         let spec = spec.get();
         let found = task::run_over(py, &data, Some(1), |exec| {
             let choices = spec.inner.choices();
-            let design = data
-                .design(&spec.rules(OnViolation::Error), exec)?
-                .compacted(exec)?;
+            let design = data.design(&spec.rules(OnViolation::Error), exec)?.compacted(exec)?;
             let objective = Objective {
                 records: &design,
                 loss: &*choices.loss,
@@ -305,9 +284,7 @@ impl Testing {
     #[staticmethod]
     fn errors(py: Python<'_>) -> Vec<Bound<'_, PyAny>> {
         let raised = samples().into_iter().map(to_python);
-        raised
-            .map(|e| e.into_value(py).into_bound(py).into_any())
-            .collect()
+        raised.map(|e| e.into_value(py).into_bound(py).into_any()).collect()
     }
 
     /// Words of the release generator, to test its independence across forks and threads.

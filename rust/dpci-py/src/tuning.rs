@@ -62,16 +62,10 @@ impl TuningSpec {
     ) -> PyResult<Self> {
         let method = match method {
             "chunks" => TuningMethod::Chunks,
-            "repeat" => TuningMethod::Repeat {
-                shape,
-                expected_runs,
-            },
+            "repeat" => TuningMethod::Repeat { shape, expected_runs },
             _ => return Err(unknown("method", &["chunks", "repeat"], method)),
         };
-        let choices: Vec<_> = candidates
-            .iter()
-            .map(|c| c.get().inner.asked_choices())
-            .collect();
+        let choices: Vec<_> = candidates.iter().map(|c| c.get().inner.asked_choices()).collect();
         let inner = CoreSpec::new(
             &choices,
             Arc::clone(&loss.inner),
@@ -117,12 +111,7 @@ impl Kind for TuningSpec {
         self.first.rules(on_violation)
     }
 
-    fn release(
-        &self,
-        read: Read<'_>,
-        seed: Option<u64>,
-        exec: &Executor<'_>,
-    ) -> Result<Self::Values> {
+    fn release(&self, read: Read<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Self::Values> {
         let (spec, design) = (&self.inner, read.design()?);
         let selected = with_noise!(seed, 0, |g| release_tuning(spec, &design, exec, g))?;
         Ok((selected.index, Vector::of(selected.params), seed.is_none()))

@@ -46,11 +46,7 @@ pub(crate) struct UtilityCenter {
 
 impl Utility {
     /// Runs work that needs an executor.
-    fn run<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Executor<'_>) -> Result<T> + Send,
-    ) -> PyResult<T> {
+    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Executor<'_>) -> Result<T> + Send) -> PyResult<T> {
         task::run(py, |cancel| {
             work(&Executor::new(self.n_threads, self.elements, cancel)?)
         })
@@ -59,9 +55,7 @@ impl Utility {
 
 /// The metric that a width stands for.
 fn metric(width: Option<f64>) -> core::Metric {
-    width.map_or(core::Metric::Loss, |width| core::Metric::SmoothedAccuracy {
-        width,
-    })
+    width.map_or(core::Metric::Loss, |width| core::Metric::SmoothedAccuracy { width })
 }
 
 #[pymethods]
@@ -79,9 +73,7 @@ impl Utility {
         let data = arrays.data()?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = data
-                .design(&spec.rules(on_violation.0), exec)?
-                .compacted(exec)?;
+            let design = data.design(&spec.rules(on_violation.0), exec)?.compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {
@@ -115,19 +107,12 @@ impl Utility {
         let (spec, noise) = (&spec.get().inner, noise.as_slice()?.to_vec());
         let params = params.as_ref().map(|p| p.as_slice()).transpose()?;
         let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
-        let inner = self.run(py, |exec| {
-            self.inner.anchor(spec, noise, params, start, exec)
-        })?;
+        let inner = self.run(py, |exec| self.inner.anchor(spec, noise, params, start, exec))?;
         let params = inner.params().into();
         Ok(UtilityAnchor { inner, params })
     }
 
-    fn derivative(
-        &self,
-        anchor: &UtilityAnchor,
-        scale_slope: f64,
-        l2_slope: f64,
-    ) -> PyResult<Vector> {
+    fn derivative(&self, anchor: &UtilityAnchor, scale_slope: f64, l2_slope: f64) -> PyResult<Vector> {
         let derivative = self.inner.derivative(&anchor.inner, scale_slope, l2_slope);
         Ok(Vector(derivative.map_err(to_python)?))
     }
@@ -156,26 +141,14 @@ impl Utility {
     }
 
     #[pyo3(signature = (params, *, width))]
-    fn mean_derivatives(
-        &self,
-        py: Python<'_>,
-        params: Floats<'_>,
-        width: Option<f64>,
-    ) -> PyResult<(Vector, Matrix)> {
+    fn mean_derivatives(&self, py: Python<'_>, params: Floats<'_>, width: Option<f64>) -> PyResult<(Vector, Matrix)> {
         let params = params.as_slice()?;
-        let (gradient, hessian) = self.run(py, |exec| {
-            self.inner.mean_derivatives(metric(width), params, exec)
-        })?;
+        let (gradient, hessian) = self.run(py, |exec| self.inner.mean_derivatives(metric(width), params, exec))?;
         Ok((Vector(gradient), Matrix::square(hessian)))
     }
 
     #[pyo3(signature = (l2_strength, *, start))]
-    fn center(
-        &self,
-        py: Python<'_>,
-        l2_strength: f64,
-        start: Optional<'_>,
-    ) -> PyResult<UtilityCenter> {
+    fn center(&self, py: Python<'_>, l2_strength: f64, start: Optional<'_>) -> PyResult<UtilityCenter> {
         let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
         let inner = self.run(py, |exec| self.inner.center(l2_strength, start, exec))?;
         Ok(UtilityCenter {
@@ -185,12 +158,7 @@ impl Utility {
         })
     }
 
-    fn mean_shift(
-        &self,
-        py: Python<'_>,
-        center: &Bound<'_, UtilityCenter>,
-        variance: f64,
-    ) -> PyResult<Vector> {
+    fn mean_shift(&self, py: Python<'_>, center: &Bound<'_, UtilityCenter>, variance: f64) -> PyResult<Vector> {
         let center = &center.get().inner;
         let shift = self.run(py, |exec| self.inner.mean_shift(center, variance, exec))?;
         Ok(Vector(shift))
@@ -207,8 +175,7 @@ impl Utility {
     ) -> PyResult<(f64, Vector, Matrix)> {
         let (center, shift) = (&center.get().inner, shift.as_slice()?);
         let smoothed = self.run(py, |exec| {
-            self.inner
-                .smoothed(center, metric(width), variance, shift, exec)
+            self.inner.smoothed(center, metric(width), variance, shift, exec)
         })?;
         let (gradient, hessian) = (smoothed.gradient, smoothed.hessian);
         Ok((smoothed.value, Vector(gradient), Matrix::square(hessian)))

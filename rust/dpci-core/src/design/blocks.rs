@@ -40,12 +40,7 @@ impl<'a> BlockCheck<'a> {
     }
 
     /// [`Self::row`] for the sparse rows of a range.
-    pub(super) fn rows(
-        &mut self,
-        rows: &CsrBlock<'_>,
-        range: Range<usize>,
-        out: &mut Vec<Scaled>,
-    ) -> Result<()> {
+    pub(super) fn rows(&mut self, rows: &CsrBlock<'_>, range: Range<usize>, out: &mut Vec<Scaled>) -> Result<()> {
         let mut rows = range.zip(rows.rows());
         rows.try_for_each(|(i, entries)| self.row(i, &of_sparse(entries), out))
     }
@@ -67,20 +62,14 @@ impl<'a> BlockCheck<'a> {
             self.counts[block] += usize::from(value != 0.0);
         }
         let bounds = self.blocks.bounds().iter();
-        for (block, (bound, (sum, count))) in
-            bounds.zip(self.sums.iter().zip(&self.counts)).enumerate()
-        {
+        for (block, (bound, (sum, count))) in bounds.zip(self.sums.iter().zip(&self.counts)).enumerate() {
             // A sum of m terms has m - 1 roundings: one entry, such as an indicator, is compared as it is.
             let sum = sum * (1.0 + count.saturating_sub(1) as f64 * f64::EPSILON);
             if sum <= *bound {
                 continue;
             }
             if let Some((column, value)) = entries.clone().find(|(_, v)| !v.is_finite()) {
-                return Err(Error::NonFiniteRow {
-                    row: i,
-                    column,
-                    value,
-                });
+                return Err(Error::NonFiniteRow { row: i, column, value });
             }
             if !(sum <= GREATEST_NORM) {
                 return Err(Error::RowTooLong { norm: sum });
@@ -96,11 +85,7 @@ impl<'a> BlockCheck<'a> {
                     bound: *bound,
                 });
             }
-            out.push((
-                i,
-                block,
-                safe_scale(sum, self.blocks.sizes()[block], *bound),
-            ));
+            out.push((i, block, safe_scale(sum, self.blocks.sizes()[block], *bound)));
         }
         Ok(())
     }
@@ -167,10 +152,7 @@ mod tests {
         let of = |rows| Design::new(rows, &targets, Some(0.25), &bounds, &exec);
         let dense = of(Rows::dense(rows, 4));
         let others = of(sparse(rows));
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "only exact ones are compared"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "only exact ones are compared")]
         let singles: Vec<f32> = rows.iter().map(|x| *x as f32).collect();
         let single = of(Rows::dense_single(&singles, 4));
         let is_exact = singles
@@ -244,10 +226,7 @@ mod tests {
         for row in found.chunks(5) {
             assert!(row[0].abs() + row[2].abs() + row[3].abs() <= 1.0 && row[1].abs() <= 0.5);
         }
-        let Err(Error::RowBlock {
-            row, sum, bound, ..
-        }) = kept(&rows, OnViolation::Error)
-        else {
+        let Err(Error::RowBlock { row, sum, bound, .. }) = kept(&rows, OnViolation::Error) else {
             panic!("the second row is too great");
         };
         assert!(row == 1 && (sum - 4.0).abs() < 1e-12 && (bound - 1.0).abs() < 1e-15);
@@ -273,9 +252,7 @@ mod tests {
         // Integers times a power of two: sums of their sizes are exact in u128.
         let mut state = 1_u64;
         let mut number = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 11) as f64 / (1_u64 << 53) as f64 * 3.0 - 1.5
         };
         let rows: Vec<f64> = (0..4000).map(|_| number()).collect();

@@ -8,9 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::blocks::{BlockCheck, of_dense, runs_of};
-use super::scales::{
-    BlockScales, GREATEST_NORM, LEAST_FAST_BOUND, ROUNDING_ROOM, Scales, safe_scale,
-};
+use super::scales::{BlockScales, GREATEST_NORM, LEAST_FAST_BOUND, ROUNDING_ROOM, Scales, safe_scale};
 use super::{Design, OnViolation, RowBlock, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{one_within, vector};
@@ -48,24 +46,17 @@ pub struct Checked {
 
 impl Checked {
     /// Checks every target and every row.
-    pub(super) fn new(
-        rows: &Rows<'_>,
-        targets: &[f64],
-        bounds: &RowBounds,
-        exec: &Executor<'_>,
-    ) -> Result<Self> {
+    pub(super) fn new(rows: &Rows<'_>, targets: &[f64], bounds: &RowBounds, exec: &Executor<'_>) -> Result<Self> {
         let n_rows = targets.len();
         let targets = match checked_targets(targets, bounds)? {
             Cow::Borrowed(_) => None,
             Cow::Owned(clipped) => Some(clipped),
         };
         let (scales, extremes) = match &bounds.rows {
-            RowDomain::Ball(norm) => {
-                match row_scales(rows, n_rows, (*norm, bounds.on_violation), exec)? {
-                    (None, extremes) => (Scales::None, Some(extremes)),
-                    (Some(scales), _) => (Scales::Rows(scales), None),
-                }
-            }
+            RowDomain::Ball(norm) => match row_scales(rows, n_rows, (*norm, bounds.on_violation), exec)? {
+                (None, extremes) => (Scales::None, Some(extremes)),
+                (Some(scales), _) => (Scales::Rows(scales), None),
+            },
             RowDomain::Blocks(blocks) => {
                 let scaled = block_scales(rows, n_rows, blocks, bounds.on_violation, exec)?;
                 let scales = BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks);
@@ -82,8 +73,7 @@ impl Checked {
         if bounds.on_violation.keeps_rows() {
             let scales = std::mem::replace(&mut checked.scales, Scales::None);
             checked.extremes = None;
-            checked.shares =
-                (bounds.on_violation == OnViolation::Weight).then(|| scales.squared(n_rows));
+            checked.shares = (bounds.on_violation == OnViolation::Weight).then(|| scales.squared(n_rows));
         }
         Ok(checked)
     }
@@ -115,10 +105,7 @@ fn block_scales(
                     let width = dense.n_columns();
                     let rows = dense.rows(&range);
                     // A sum of one term is that term: most rows of tables need no sums.
-                    if runs
-                        .as_ref()
-                        .is_some_and(|runs| one_within(&rows, width, runs))
-                    {
+                    if runs.as_ref().is_some_and(|runs| one_within(&rows, width, runs)) {
                         continue;
                     }
                     for (i, row) in range.zip(rows.chunks_exact(width)) {
@@ -218,22 +205,14 @@ fn row_scale(
         && let Some((at, &value)) = row.iter().enumerate().find(|(_, v)| !v.is_finite())
     {
         let column = columns.map_or(at, |c| usize::try_from(c[at]).unwrap_or(at));
-        return Err(Error::NonFiniteRow {
-            row: i,
-            column,
-            value,
-        });
+        return Err(Error::NonFiniteRow { row: i, column, value });
     }
     if !(norm <= GREATEST_NORM) {
         return Err(Error::RowTooLong { norm });
     }
     let tolerated = bound * (1.0 + ROUNDING_ROOM);
     if on_violation == OnViolation::Error && !(norm <= tolerated) {
-        return Err(Error::RowNorm {
-            row: i,
-            norm,
-            bound,
-        });
+        return Err(Error::RowNorm { row: i, norm, bound });
     }
     Ok(Some(safe_scale(norm, width, bound)))
 }
@@ -309,9 +288,7 @@ fn checked_targets<'a>(targets: &'a [f64], bounds: &RowBounds) -> Result<Cow<'a,
                 };
                 return Err(Error::Target { rule, row, value });
             }
-            Ok(Cow::Owned(
-                targets.iter().map(|y| y.clamp(lower, upper)).collect(),
-            ))
+            Ok(Cow::Owned(targets.iter().map(|y| y.clamp(lower, upper)).collect()))
         }
     }
 }

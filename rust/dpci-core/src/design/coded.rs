@@ -49,10 +49,7 @@ impl Codes<'_> {
     }
 
     /// Codes of at most so many levels.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "no code is above the number of levels"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "no code is above the number of levels")]
     pub(super) fn narrowest(codes: Vec<u32>, levels: usize) -> Codes<'static> {
         match Self::width(levels) {
             1 => Codes::Bytes(codes.iter().map(|code| *code as u8).collect()),
@@ -89,22 +86,14 @@ pub struct Coded<'a> {
 
 impl<'a> Coded<'a> {
     /// Checks the lengths and every code.
-    pub fn new(
-        numbers: impl Into<Numbers<'a>>,
-        codes: Codes<'a>,
-        layout: Arc<Layout>,
-    ) -> Result<Self> {
+    pub fn new(numbers: impl Into<Numbers<'a>>, codes: Codes<'a>, layout: Arc<Layout>) -> Result<Self> {
         let coded = Self::of_checked(numbers, codes, layout)?;
         with_codes!(&coded.codes, codes => coded.layout.check_codes(codes))?;
         Ok(coded)
     }
 
     /// Rows whose codes are known to be right: [`Self::new`] accepted them before.
-    pub fn of_checked(
-        numbers: impl Into<Numbers<'a>>,
-        codes: Codes<'a>,
-        layout: Arc<Layout>,
-    ) -> Result<Self> {
+    pub fn of_checked(numbers: impl Into<Numbers<'a>>, codes: Codes<'a>, layout: Arc<Layout>) -> Result<Self> {
         let numbers = numbers.into();
         let Some(n_rows) = codes.len().checked_div(layout.categories().len()) else {
             return Err(Error::Unsupported(
@@ -230,8 +219,7 @@ impl<'a> Coded<'a> {
         let (a, b) = (self.numbers(&(i..i + 1)), self.numbers(&(j..j + 1)));
         let k = self.widths().1;
         let bits = |row: &[f64]| row.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-        with_codes!(&self.codes, codes => codes[i * k..][..k] == codes[j * k..][..k])
-            && bits(&a) == bits(&b)
+        with_codes!(&self.codes, codes => codes[i * k..][..k] == codes[j * k..][..k]) && bits(&a) == bits(&b)
     }
 
     /// Adds the numbers of a table at the codes of each row.
@@ -252,9 +240,7 @@ impl<'a> Coded<'a> {
         fields.all(|(columns, value)| {
             let block = members[columns.start];
             let is_whole = blocks.sizes()[block] == columns.len();
-            is_whole
-                && members[columns].iter().all(|member| *member == block)
-                && value <= blocks.bounds()[block]
+            is_whole && members[columns].iter().all(|member| *member == block) && value <= blocks.bounds()[block]
         })
     }
 
@@ -269,8 +255,7 @@ impl<'a> Coded<'a> {
 
     /// Squares of the entries of the categories, for [`Self::squared_norms`].
     pub(super) fn squares(&self) -> Vec<f64> {
-        self.layout
-            .table(|category| category.value * category.value)
+        self.layout.table(|category| category.value * category.value)
     }
 
     pub(super) fn squared_norms(&self, rows: Range<usize>, squares: &[f64], out: &mut [f64]) {

@@ -47,8 +47,7 @@ impl<'a> Csr<'a> {
     ) -> Result<Self> {
         let (starts, columns, values) = (starts.into(), columns.into(), values.into());
         crate::error::check_length("indices", values.len(), columns.len())?;
-        let malformed =
-            |what: String| Err(Error::Unsupported(format!("a sparse X must have {what}")));
+        let malformed = |what: String| Err(Error::Unsupported(format!("a sparse X must have {what}")));
         let last = starts.last().copied().unwrap_or(-1);
         if starts.first() != Some(&0) || usize::try_from(last).ok() != Some(values.len()) {
             return malformed(format!(
@@ -261,12 +260,7 @@ impl CsrBlock<'static> {
 
     /// The same as rows, where the first entry is that of the first row.
     pub(super) fn into_rows(self, n_columns: usize) -> Csr<'static> {
-        Csr::of_checked(
-            self.starts,
-            self.columns,
-            self.values.into_owned(),
-            n_columns,
-        )
+        Csr::of_checked(self.starts, self.columns, self.values.into_owned(), n_columns)
     }
 }
 

@@ -80,12 +80,7 @@ impl<'a> Dense<'a> {
 
     /// All features, where they are owned and the rows as they stand for themselves.
     pub(super) fn own_features(&mut self) -> Option<&mut [f64]> {
-        match (
-            &mut self.features,
-            &self.placement,
-            &self.scales,
-            &self.block_scales,
-        ) {
+        match (&mut self.features, &self.placement, &self.scales, &self.block_scales) {
             (Numbers::Double(Cow::Owned(features)), None, None, None) => Some(features),
             _ => None,
         }
@@ -100,9 +95,7 @@ impl<'a> Dense<'a> {
             }
             return Dense::new(features, self.n_columns);
         }
-        let ranges = rows
-            .iter()
-            .map(|i| i * self.n_columns..(i + 1) * self.n_columns);
+        let ranges = rows.iter().map(|i| i * self.n_columns..(i + 1) * self.n_columns);
         let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));
         Dense::new(self.features.gathered(ranges, scales), self.n_columns)
     }
@@ -116,13 +109,7 @@ impl<'a> Dense<'a> {
     }
 
     /// Packs what [`Dense::rows`] returned for this range.
-    pub(super) fn pack_rows(
-        &self,
-        rows: &[f64],
-        range: Range<usize>,
-        last: Option<f64>,
-        block: &mut PackedBlock,
-    ) {
+    pub(super) fn pack_rows(&self, rows: &[f64], range: Range<usize>, last: Option<f64>, block: &mut PackedBlock) {
         let scales = self.scales.as_ref().map(|s| &s[range.clone()]);
         block.fill(range.len(), rows, scales, last);
     }
@@ -141,13 +128,7 @@ impl<'a> Dense<'a> {
     }
 
     /// The same of what [`Dense::rows`] returned for this range.
-    pub(super) fn add_weighted_of(
-        &self,
-        rows: &[f64],
-        range: Range<usize>,
-        weights: &mut [f64],
-        out: &mut [f64],
-    ) {
+    pub(super) fn add_weighted_of(&self, rows: &[f64], range: Range<usize>, weights: &mut [f64], out: &mut [f64]) {
         if let Some(scales) = &self.scales {
             for (w, s) in weights.iter_mut().zip(&scales[range]) {
                 *w *= s;
@@ -166,11 +147,7 @@ impl<'a> Dense<'a> {
     ) {
         let rows = self.rows(&range);
         let scaled: Cow<'_, [f64]> = match &self.scales {
-            Some(scales) => weights
-                .iter()
-                .zip(&scales[range])
-                .map(|(w, s)| w * s)
-                .collect(),
+            Some(scales) => weights.iter().zip(&scales[range]).map(|(w, s)| w * s).collect(),
             None => weights.into(),
         };
         vector::scatter_weighted_rows(&rows, self.n_columns, &scaled, places, out);

@@ -21,11 +21,7 @@ impl Design<'_> {
     /// [`crate::Error::Interrupted`].
     pub fn compacted(self, exec: &Executor<'_>) -> Result<Self> {
         let n = self.n_rows();
-        if self.multiplicities.is_some()
-            || self.shares().is_some()
-            || n < 4 * SAMPLE
-            || self.rows.is_mapped()
-        {
+        if self.multiplicities.is_some() || self.shares().is_some() || n < 4 * SAMPLE || self.rows.is_mapped() {
             return Ok(self);
         }
         let builder = DefaultHashBuilder::default();
@@ -179,9 +175,8 @@ impl Design<'_> {
     }
 
     fn equal(&self, i: usize, j: usize) -> bool {
-        let same = |a: &[f64], b: &[f64]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
-        };
+        let same =
+            |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
         self.targets[i].to_bits() == self.targets[j].to_bits()
             && match &self.rows {
                 Rows::Dense(dense) => same(&dense.row(i), &dense.row(j)),

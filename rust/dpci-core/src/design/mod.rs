@@ -164,12 +164,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Refuses rows of another shape than so many targets and the bounds, and too little memory; places columns as the bounds ask.
-    fn prepare(
-        &mut self,
-        n_records: usize,
-        intercept: Option<f64>,
-        bounds: &RowBounds,
-    ) -> Result<()> {
+    fn prepare(&mut self, n_records: usize, intercept: Option<f64>, bounds: &RowBounds) -> Result<()> {
         let n_params = self.n_columns() + usize::from(intercept.is_some());
         if n_records == 0 || n_params == 0 {
             return Err(Error::Empty {
@@ -180,11 +175,7 @@ impl<'a> Rows<'a> {
         self.check_rows(n_records)?;
         bounds.rows.check_columns(self.n_columns())?;
         // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
-        let merged = if self.is_mapped() {
-            0
-        } else {
-            self.n_entries() / 2
-        };
+        let merged = if self.is_mapped() { 0 } else { self.n_entries() / 2 };
         check_room(merged + n_records.saturating_mul(16))?;
         if let Self::Dense(dense) = self
             && let Some(placement) = &mut dense.placement
@@ -282,12 +273,7 @@ impl<'a> Design<'a> {
         Ok(Self::held(rows, targets, intercept, checked))
     }
 
-    fn held(
-        mut rows: Rows<'a>,
-        targets: &'a [f64],
-        intercept: Option<f64>,
-        checked: Checked,
-    ) -> Self {
+    fn held(mut rows: Rows<'a>, targets: &'a [f64], intercept: Option<f64>, checked: Checked) -> Self {
         rows.set_scales(checked.scales);
         Self {
             weights: checked.shares.map(Weights::of_shares),
@@ -440,9 +426,7 @@ impl<'a> Design<'a> {
             Rows::Csr(csr) => csr.block(range.clone()),
             Rows::Coded(coded) => coded.block(range.clone()),
         };
-        let last = self
-            .intercept
-            .map(|constant| (self.rows.n_columns(), constant));
+        let last = self.intercept.map(|constant| (self.rows.n_columns(), constant));
         let mut found = SparseBlock::default();
         for (row, i) in block.rows().zip(range) {
             let scale = self.rows.scale(i);

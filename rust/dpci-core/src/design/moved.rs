@@ -164,8 +164,7 @@ impl Design<'_> {
         };
         let copy = |_, rows: &[f64], block: &mut [f64]| block.copy_from_slice(rows);
         limits.lift(move_rows(&chunks, rows, map, exec, copy)?);
-        self.bounds.rows =
-            RowDomain::Ball((self.bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
+        self.bounds.rows = RowDomain::Ball((self.bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
         Ok(self)
     }
 }
@@ -208,10 +207,7 @@ impl Design<'_> {
         })?;
         let mut totals = [CompensatedSum::default(), CompensatedSum::default()];
         for part in parts {
-            totals
-                .iter_mut()
-                .zip(&part)
-                .for_each(|(total, part)| total.merge(part));
+            totals.iter_mut().zip(&part).for_each(|(total, part)| total.merge(part));
         }
         Ok(totals)
     }
@@ -246,9 +242,7 @@ impl<'a> Counts<'a> {
         for (i, norm) in norms.filter(|(_, norm)| norm > least) {
             if let Some(place) = self.bounds.partition_point(|b| *b < norm).checked_sub(1) {
                 let share = self.shares.map_or(1.0, |shares| shares[i]);
-                self.block[place] += self
-                    .multiplicities
-                    .map_or(share, |m| f64::from(m[i]) * share);
+                self.block[place] += self.multiplicities.map_or(share, |m| f64::from(m[i]) * share);
             }
         }
         self.total.add(&self.block);
@@ -267,9 +261,7 @@ mod tests {
     fn with_design(test: impl FnOnce(&Design<'_>, &Executor<'_>)) {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
-        let rows: Vec<f64> = (0..4000)
-            .map(|i| 0.6 * (0.37 * f64::from(i)).sin())
-            .collect();
+        let rows: Vec<f64> = (0..4000).map(|i| 0.6 * (0.37 * f64::from(i)).sin()).collect();
         let targets: Vec<f64> = (0..2000).map(|i| f64::from(2 * (i % 2) - 1)).collect();
         let bounds = RowBounds {
             rows: RowDomain::Ball(0.7),
@@ -299,18 +291,9 @@ mod tests {
                 sorted.sort_by(f64::total_cmp);
                 [500, 1000, 1500].map(|place| sorted[place] * (1.0 + 1e-9))
             });
-            let found = round.counts_of_derivatives(
-                &Logistic,
-                &point,
-                bounds.each_ref().map(<[f64; 3]>::as_slice),
-                exec,
-            );
-            for ((found, bounds), norms) in found
-                .unwrap()
-                .iter()
-                .zip(bounds)
-                .zip([&gradients, &hessians])
-            {
+            let found =
+                round.counts_of_derivatives(&Logistic, &point, bounds.each_ref().map(<[f64; 3]>::as_slice), exec);
+            for ((found, bounds), norms) in found.unwrap().iter().zip(bounds).zip([&gradients, &hessians]) {
                 let found: Vec<f64> = found.values().collect();
                 for (j, bound) in bounds.iter().enumerate() {
                     let beyond = norms.iter().filter(|norm| *norm > bound).count() as f64;
@@ -343,14 +326,8 @@ mod tests {
                 let curved = positive * (1.0 - positive) * norm * norm;
                 // One weight for both, which the target has no part in.
                 let weight = (gradient / steepest).min(hessian / curved).min(1.0);
-                assert!(
-                    (slopes[i] + 0.9 * weight).abs() < 1e-12
-                        || slopes[i].abs() * norm > 0.999 * gradient
-                );
-                assert!(
-                    (curvatures[i] - 0.25 * weight).abs() < 1e-12
-                        || curvatures[i] * norm * norm > 0.999 * hessian
-                );
+                assert!((slopes[i] + 0.9 * weight).abs() < 1e-12 || slopes[i].abs() * norm > 0.999 * gradient);
+                assert!((curvatures[i] - 0.25 * weight).abs() < 1e-12 || curvatures[i] * norm * norm > 0.999 * hessian);
                 fewer += usize::from(weight < 1.0);
             }
             assert!(fewer > 500 && fewer < 1900);

@@ -88,9 +88,7 @@ mod tests {
 
     /// Rows of which some are longer than the bound, and others equal.
     fn singles() -> Vec<f32> {
-        (0..300 * WIDTH)
-            .map(|e| ((e % 375) as f32 * 0.7).sin() * 0.5)
-            .collect()
+        (0..300 * WIDTH).map(|e| ((e % 375) as f32 * 0.7).sin() * 0.5).collect()
     }
 
     fn csr<'a, N: Into<Numbers<'a>>>(numbers: N) -> Rows<'a> {
@@ -144,10 +142,7 @@ mod tests {
         let numbers = Numbers::from(&singles[..]);
         let all = std::iter::once(0..singles.len());
         let none = None::<std::iter::Empty<f64>>;
-        assert!(matches!(
-            numbers.gathered(all.clone(), none),
-            Numbers::Single(_)
-        ));
+        assert!(matches!(numbers.gathered(all.clone(), none), Numbers::Single(_)));
         let halved = numbers.gathered(all, Some(std::iter::once(0.5)));
         let expected = 0.5 * f64::from(singles[1]);
         assert_eq!(halved.doubles(1..2)[0].to_bits(), expected.to_bits());

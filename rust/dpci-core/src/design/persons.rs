@@ -38,21 +38,18 @@ impl Persons {
     pub fn new(persons: &[i64], unit: Unit, exec: &Executor<'_>) -> Result<Self> {
         if unit == Unit::Row {
             return Err(Error::Unsupported(
-                "persons must be given only to a fit that protects persons, got persons for a fit that protects rows".into(),
+                "persons must be given only to a fit that protects persons, got persons for a fit that protects rows"
+                    .into(),
             ));
         }
-        let malformed = || {
-            Error::Unsupported(
-                "persons must be numbered 0, 1, 2 and so on without gaps, got other numbers".into(),
-            )
-        };
+        let malformed =
+            || Error::Unsupported("persons must be numbered 0, 1, 2 and so on without gaps, got other numbers".into());
         // The greatest number is below the number of rows, where none is left out.
         let bounds = persons.iter().fold((0, -1), |(least, greatest), &person| {
             (person.min(least), person.max(greatest))
         });
         let greatest = u32::try_from(bounds.1 + i64::from(bounds.1 < 0)).ok();
-        let greatest = greatest
-            .filter(|greatest| bounds.0 == 0 && (*greatest as usize) < persons.len().max(1));
+        let greatest = greatest.filter(|greatest| bounds.0 == 0 && (*greatest as usize) < persons.len().max(1));
         let greatest = greatest.ok_or_else(malformed)?;
         let chunks = if persons.is_empty() {
             Vec::new()
@@ -67,11 +64,7 @@ impl Persons {
             }
             Ok(())
         })?;
-        let n_persons = if persons.is_empty() {
-            0
-        } else {
-            greatest as usize + 1
-        };
+        let n_persons = if persons.is_empty() { 0 } else { greatest as usize + 1 };
         let mut counts = vec![0_usize; n_persons];
         for owner in &owners {
             counts[*owner as usize] += 1;
@@ -193,8 +186,7 @@ impl Design<'_> {
         check_length("persons", self.n_rows(), persons.shares.len())?;
         if self.multiplicities.is_some() || self.has_weights() {
             return Err(Error::Unsupported(
-                "persons must be set before rows are merged or weighted, got merged or weighted rows"
-                    .into(),
+                "persons must be set before rows are merged or weighted, got merged or weighted rows".into(),
             ));
         }
         if let Some(own) = &mut self.weights {
@@ -221,10 +213,7 @@ impl Design<'_> {
         // The first and the last number of all places are loaded before the first sum waits for its own: they may be anywhere, and short ones
         // lie on two lines of the cache.
         let last = self.n_params() - 1;
-        let loaded: f64 = places
-            .iter()
-            .map(|&(_, place)| out[place] + out[place + last])
-            .sum();
+        let loaded: f64 = places.iter().map(|&(_, place)| out[place] + out[place + last]).sum();
         std::hint::black_box(loaded);
         if let Some(scale) = self.intercept {
             let last = self.rows.n_columns();
@@ -276,13 +265,7 @@ mod tests {
         assert!(!in_order(&[0, 1, 0, 2, 2, 2], None));
         // A row that does not count lies between those that do.
         assert!(!in_order(&[0, 0, 1, 2, 2, 2], Some(2)));
-        assert!(
-            persons(&[1, 0, 1, 0], None)
-                .unwrap()
-                .subset(&[1, 0])
-                .1
-                .in_order()
-        );
+        assert!(persons(&[1, 0, 1, 0], None).unwrap().subset(&[1, 0]).1.in_order());
     }
 
     #[test]

@@ -105,11 +105,7 @@ mod tests {
 
     #[test]
     fn bounds_become_one() {
-        let found = placed(
-            &[1990.0, 0.0, 2020.0, 1.0, 2008.0, 0.75],
-            OnViolation::Error,
-        )
-        .unwrap();
+        let found = placed(&[1990.0, 0.0, 2020.0, 1.0, 2008.0, 0.75], OnViolation::Error).unwrap();
         let expected = [-1.0, -1.0, 0.5, 1.0, 1.0, 0.5, 0.2, 0.5, 0.5];
         for (f, e) in found.iter().zip(expected) {
             assert!((f - e).abs() < 1e-15 && f.abs() <= 1.0, "{f} {e}");
@@ -129,10 +125,7 @@ mod tests {
     fn numbers_beyond_are_refused_or_moved_to_their_bounds() {
         let beyond = [1980.0, 0.5, 2005.0, 3.0];
         let refused = placed(&beyond, OnViolation::Error);
-        assert!(
-            matches!(refused, Err(Error::RowBlock { row: 0, .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(Error::RowBlock { row: 0, .. })), "{refused:?}");
         let moved = placed(&beyond, OnViolation::Clip).unwrap();
         assert_eq!(moved, [-1.0, 0.0, 0.5, 0.0, 1.0, 0.5]);
         let far = placed(&[-f64::MAX, 0.5], OnViolation::Clip).unwrap();
@@ -144,10 +137,7 @@ mod tests {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             for on_violation in [OnViolation::Error, OnViolation::Clip] {
                 let found = placed(&[2000.0, 0.5, bad, 0.5], on_violation);
-                assert!(
-                    matches!(found, Err(Error::NonFiniteRow { row: 1, .. })),
-                    "{found:?}"
-                );
+                assert!(matches!(found, Err(Error::NonFiniteRow { row: 1, .. })), "{found:?}");
             }
         }
     }
@@ -157,9 +147,6 @@ mod tests {
         assert!(Rows::dense(&[0.0; 4], 2).placed(&[0.0], &[1.0]).is_err());
         let (starts, columns, values) = (vec![0_i64, 1], vec![0_i32], vec![1.0]);
         let sparse = Rows::Csr(Csr::new(starts, columns, values, 1).unwrap());
-        assert!(matches!(
-            sparse.placed(&[0.0], &[1.0]),
-            Err(Error::Unsupported(_))
-        ));
+        assert!(matches!(sparse.placed(&[0.0], &[1.0]), Err(Error::Unsupported(_))));
     }
 }

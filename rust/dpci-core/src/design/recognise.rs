@@ -21,11 +21,7 @@ impl Rows<'_> {
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
-    pub fn recognised(
-        &self,
-        domain: &RowDomain,
-        exec: &Executor<'_>,
-    ) -> Result<Option<Coded<'static>>> {
+    pub fn recognised(&self, domain: &RowDomain, exec: &Executor<'_>) -> Result<Option<Coded<'static>>> {
         let (Self::Dense(dense), RowDomain::Blocks(blocks)) = (self, domain) else {
             return Ok(None);
         };
@@ -43,12 +39,7 @@ impl Rows<'_> {
 /// The codes of the groups in a range of rows, and the bits of their entries, 0 before the first; `None` where a group is no category.
 type Found = Vec<Option<(Vec<u32>, u64)>>;
 
-fn find(
-    dense: &Dense<'_>,
-    groups: &[Range<usize>],
-    rows: Range<usize>,
-    exec: &Executor<'_>,
-) -> Result<Found> {
+fn find(dense: &Dense<'_>, groups: &[Range<usize>], rows: Range<usize>, exec: &Executor<'_>) -> Result<Found> {
     let mut found: Found = groups.iter().map(|_| Some((Vec::new(), 0))).collect();
     for range in blocks(rows) {
         exec.check()?;
@@ -67,11 +58,7 @@ fn find(
 /// The codes of each group in a chunk, and its numbers.
 type Part = (Found, Vec<f64>);
 
-fn coded(
-    dense: &Dense<'_>,
-    mut groups: Vec<Range<usize>>,
-    exec: &Executor<'_>,
-) -> Result<Option<Coded<'static>>> {
+fn coded(dense: &Dense<'_>, mut groups: Vec<Range<usize>>, exec: &Executor<'_>) -> Result<Option<Coded<'static>>> {
     let (n, n_columns) = (dense.n_rows(), dense.n_columns());
     let mut sampled = find(dense, &groups, 0..n.min(SAMPLE), exec)?.into_iter();
     groups.retain(|_| sampled.next().flatten().is_some());
@@ -122,11 +109,7 @@ fn agreed(groups: &[Range<usize>], parts: &[Part]) -> Option<Vec<Category>> {
             first: columns.start,
             levels: columns.len(),
             // Of a group without an entry anything is true.
-            value: if entry == 0 {
-                1.0
-            } else {
-                f64::from_bits(entry)
-            },
+            value: if entry == 0 { 1.0 } else { f64::from_bits(entry) },
         })
     };
     groups.iter().enumerate().map(category).collect()

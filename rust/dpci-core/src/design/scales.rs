@@ -138,11 +138,7 @@ pub(super) fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
     };
     let scale = room / norm * (1.0 - 4.0 * f64::EPSILON);
     // A subnormal factor has lost the digits on which the above rests.
-    if scale < f64::MIN_POSITIVE {
-        0.0
-    } else {
-        scale
-    }
+    if scale < f64::MIN_POSITIVE { 0.0 } else { scale }
 }
 
 /// A bound less what subnormal entries can err by. Apart, because arithmetic with subnormal numbers is slow wherever it is not skipped.
@@ -152,10 +148,7 @@ fn subnormal_room(len: usize, bound: f64) -> f64 {
 }
 
 /// A column as an index.
-#[expect(
-    clippy::cast_sign_loss,
-    reason = "columns were checked to lie in 0..n_columns"
-)]
+#[expect(clippy::cast_sign_loss, reason = "columns were checked to lie in 0..n_columns")]
 pub(super) fn column_index(column: i32) -> usize {
     column as usize
 }

@@ -57,8 +57,7 @@ impl Design<'_> {
         check_length("weights", self.n_rows(), weights.len())?;
         if self.multiplicities.is_some() || self.has_weights() {
             return Err(Error::Unsupported(
-                "weights must be set before rows are merged or weighted, got merged or weighted rows"
-                    .into(),
+                "weights must be set before rows are merged or weighted, got merged or weighted rows".into(),
             ));
         }
         let bound = weighting.bound;
@@ -71,11 +70,7 @@ impl Design<'_> {
             // A quotient of numbers in order is at most 1, however it is rounded.
             Ok(value.min(bound) / bound)
         };
-        let mut shares: Vec<f64> = weights
-            .iter()
-            .enumerate()
-            .map(share)
-            .collect::<Result<_>>()?;
+        let mut shares: Vec<f64> = weights.iter().enumerate().map(share).collect::<Result<_>>()?;
         // Of rows beyond their bounds.
         if let Some(own) = self.weights.take() {
             own.shares
@@ -167,16 +162,8 @@ mod tests {
 
     #[test]
     fn what_is_no_weight_is_refused() {
-        for (bad, clip_serves) in [
-            (5.0, true),
-            (-1e-300, false),
-            (f64::NAN, false),
-            (f64::INFINITY, false),
-        ] {
-            for (rule, serves) in [
-                (OnViolation::Error, false),
-                (OnViolation::Clip, clip_serves),
-            ] {
+        for (bad, clip_serves) in [(5.0, true), (-1e-300, false), (f64::NAN, false), (f64::INFINITY, false)] {
+            for (rule, serves) in [(OnViolation::Error, false), (OnViolation::Clip, clip_serves)] {
                 let found = design(rule).weighted(&[1.0, bad, 1.0, 1.0], weighting(4.0));
                 assert_eq!(found.is_ok(), serves, "{bad} {rule:?}");
             }
@@ -191,9 +178,7 @@ mod tests {
         let exec = Executor::sequential(&cancel);
         let persons = Persons::new(&[1, 0, 1, 1], Unit::persons(None).unwrap(), &exec).unwrap();
         let found = design(OnViolation::Error).of_persons(persons).unwrap();
-        let found = found
-            .weighted(&[4.0, 2.0, 1.0, 0.0], weighting(4.0))
-            .unwrap();
+        let found = found.weighted(&[4.0, 2.0, 1.0, 0.0], weighting(4.0)).unwrap();
         let third = 1.0 / 3.0;
         assert_eq!(found.shares(), Some(&[third, 0.5, 0.25 * third, 0.0][..]));
         assert_eq!(found.owned().shares(), found.shares());

@@ -23,12 +23,7 @@ const LOOSE: f64 = 1e-3;
 const STEPS: usize = 100;
 
 /// The certified minimiser; `refused` where this finds none either.
-pub(super) fn minimize(
-    risk: &Risk<'_>,
-    refused: Error,
-    options: &Options,
-    unrounded: bool,
-) -> Result<Unrounded> {
+pub(super) fn minimize(risk: &Risk<'_>, refused: Error, options: &Options, unrounded: bool) -> Result<Unrounded> {
     let newton = Options {
         method: Method::Newton,
         max_iterations: STEPS,
@@ -101,13 +96,7 @@ impl Search<'_> {
             Ok(minimum) => return Ok(Some(Unrounded::whole(minimum))),
             Err(stall) => stall,
         };
-        match refine(
-            self.risk,
-            stall,
-            &self.options,
-            self.unrounded,
-            Progress::Energy,
-        ) {
+        match refine(self.risk, stall, &self.options, self.unrounded, Progress::Energy) {
             Ok(found) => Ok(Some(found)),
             Err(Error::NotConverged { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -267,14 +256,7 @@ mod tests {
                 ..search.options
             };
             let risk = &Risk::new(&flat, None).unwrap();
-            assert!(
-                !Search {
-                    risk,
-                    ..with(coarse)
-                }
-                .can_end()
-                .unwrap()
-            );
+            assert!(!Search { risk, ..with(coarse) }.can_end().unwrap());
         });
     }
 
@@ -283,8 +265,7 @@ mod tests {
         for loss in losses() {
             with_search(&*loss, |search, _, _| {
                 let risk = search.risk;
-                let (radius, target) =
-                    (greatest_norm(risk).unwrap(), risk.newton_reach().max(1e-6));
+                let (radius, target) = (greatest_norm(risk).unwrap(), risk.newton_reach().max(1e-6));
                 let condition = risk.steepness() / risk.strong_convexity();
                 let greatest = greatest_cuts(2, condition, radius, target);
                 let mut ellipsoid = Ellipsoid::ball(2, radius);

@@ -25,11 +25,7 @@ use crate::{Error, Result};
 const LEAST_LENGTH: f64 = 1e-150;
 
 /// The certified minimiser of `objective`, from `start` or from zero.
-pub fn minimize_risk(
-    objective: &Objective<'_>,
-    start: Option<&[f64]>,
-    options: &Options,
-) -> Result<Minimum> {
+pub fn minimize_risk(objective: &Objective<'_>, start: Option<&[f64]>, options: &Options) -> Result<Minimum> {
     Ok(minimize(objective, start, options, false)?.minimum)
 }
 
@@ -53,19 +49,11 @@ impl Unrounded {
 
 /// The certified minimiser of `objective` from zero, with all digits that were found: a point too long for the tolerance in f64 may have
 /// enough with them.
-pub(crate) fn minimize_unrounded(
-    objective: &Objective<'_>,
-    options: &Options,
-) -> Result<Unrounded> {
+pub(crate) fn minimize_unrounded(objective: &Objective<'_>, options: &Options) -> Result<Unrounded> {
     minimize(objective, None, options, true)
 }
 
-fn minimize(
-    objective: &Objective<'_>,
-    start: Option<&[f64]>,
-    options: &Options,
-    unrounded: bool,
-) -> Result<Unrounded> {
+fn minimize(objective: &Objective<'_>, start: Option<&[f64]>, options: &Options, unrounded: bool) -> Result<Unrounded> {
     let dim = objective.n_params();
     if let Some(linear) = objective.linear_term {
         check_length("linear_term", dim, linear.len())?;
@@ -146,8 +134,7 @@ const SAMPLED_MIN_ROWS: usize = 1600;
 /// Gradients alone need steps without end where curvatures differ by many powers of ten; Hessians do not.
 fn again_by_newton(risk: &Risk<'_>, stall: Stall, options: &Options) -> Result<Attempt> {
     let by_gradients = matches!(stall.method, Method::Lbfgs | Method::Preconditioned);
-    let rounded =
-        matches!(stall.error, Error::NotConverged { reason, .. } if reason == solver::ROUNDED);
+    let rounded = matches!(stall.error, Error::NotConverged { reason, .. } if reason == solver::ROUNDED);
     if !by_gradients || rounded || risk.dim() > FALLBACK_MAX_DIM || options.method != Method::Auto {
         return Ok(Err(stall));
     }
@@ -192,12 +179,9 @@ fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
 
 /// The length of the longest row, rounded up, past the squares that vanish in underflow.
 fn longest_row(objective: &Objective<'_>) -> Result<f64> {
-    let sums = objective.records.sums(
-        &Request::Lengths,
-        objective.loss,
-        objective.weights,
-        objective.exec,
-    )?;
+    let sums = objective
+        .records
+        .sums(&Request::Lengths, objective.loss, objective.weights, objective.exec)?;
     let longest = sums.squares[1].sqrt().max(f64::MIN_POSITIVE);
     Ok(longest * (1.0 + f64::EPSILON) + LEAST_LENGTH)
 }

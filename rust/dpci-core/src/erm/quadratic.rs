@@ -54,8 +54,7 @@ impl Quadratic {
             hessian,
             gradient_error: risk.rounding(zero),
             // And λ, added to the diagonal.
-            hessian_error: hessian_rounding(objective.records.n_rows()) * risk.data_steepness()
-                + diagonal,
+            hessian_error: hessian_rounding(objective.records.n_rows()) * risk.data_steepness() + diagonal,
         })
     }
 }

@@ -74,8 +74,7 @@ pub(super) fn refine(
     let mut factor = None;
     for step in 0..MAX_STEPS {
         let (params, rest, certificate) = refiner.certified(&here);
-        let failed =
-            |reason| solver::not_converged(options, certificate, stall.iterations + step, reason);
+        let failed = |reason| solver::not_converged(options, certificate, stall.iterations + step, reason);
         if certificate <= options.tolerance {
             let minimum = Minimum {
                 params,
@@ -94,9 +93,7 @@ pub(super) fn refine(
         };
         let before = here.norm;
         let Some(next) = refiner.search(&here, &factored)? else {
-            return Err(failed(
-                "rounding stopped progress, even in doubled precision",
-            ));
+            return Err(failed("rounding stopped progress, even in doubled precision"));
         };
         here = next;
         if here.norm <= FAST * before && progress == Progress::Residual {
@@ -124,9 +121,7 @@ impl Refiner<'_> {
     /// `∇J` at a point.
     fn gradient(&self, point: &[Doubled]) -> Result<Vec<Doubled>> {
         let objective = self.risk.objective;
-        let request = Request::DoubledGradient {
-            point: point.to_vec(),
-        };
+        let request = Request::DoubledGradient { point: point.to_vec() };
         let total = objective
             .records
             .sums(&request, objective.loss, objective.weights, objective.exec)?
@@ -152,9 +147,7 @@ impl Refiner<'_> {
             multiplier = if against > 0.0 { against } else { 0.0 };
         }
         let residual = gradient.iter().zip(&point);
-        let residual: Vec<f64> = residual
-            .map(|(&g, &t)| (g + t * multiplier).rounded())
-            .collect();
+        let residual: Vec<f64> = residual.map(|(&g, &t)| (g + t * multiplier).rounded()).collect();
         Ok(State {
             norm: vector::norm_bound(&residual),
             point,
@@ -230,9 +223,7 @@ impl Refiner<'_> {
             let next = self.observe(point)?;
             let falls = match self.progress {
                 Progress::Residual => next.norm < here.norm,
-                Progress::Energy => {
-                    vector::dot(&next.residual, &factor.solve(&next.residual)) < energy
-                }
+                Progress::Energy => vector::dot(&next.residual, &factor.solve(&next.residual)) < energy,
             };
             if falls {
                 return Ok(Some(next));

@@ -41,9 +41,7 @@ impl<'a> Risk<'a> {
         };
         Ok(Self {
             objective,
-            row_norm: records
-                .weighed_to()
-                .map_or(longest, |norm| norm.min(longest)),
+            row_norm: records.weighed_to().map_or(longest, |norm| norm.min(longest)),
             longest,
             curvature: objective
                 .loss

@@ -28,11 +28,7 @@ fn records() -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The risk of records that count as `n_samples`.
-fn with_objective(
-    (rows, targets): &(Vec<f64>, Vec<f64>),
-    n_samples: f64,
-    test: impl FnOnce(&Objective<'_>),
-) {
+fn with_objective((rows, targets): &(Vec<f64>, Vec<f64>), n_samples: f64, test: impl FnOnce(&Objective<'_>)) {
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     let bounds = RowBounds {
@@ -75,9 +71,7 @@ fn the_risk_of_a_sample_is_that_of_every_tenth_block() {
     with_objective(&(rows, targets), n_sampled, |sample| {
         let expected = sample.evaluate(&point, HessianRows::All).unwrap();
         with_objective(&all, N as f64, |objective| {
-            let found = objective
-                .evaluate(&point, HessianRows::SampleAlone)
-                .unwrap();
+            let found = objective.evaluate(&point, HessianRows::SampleAlone).unwrap();
             assert!((found.value - expected.value).abs() < 1e-12);
             assert!(distance(&found.gradient, &expected.gradient) < 1e-12);
             let hessians = (found.hessian.unwrap(), expected.hessian.unwrap());

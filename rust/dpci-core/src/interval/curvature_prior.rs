@@ -30,42 +30,22 @@ impl Prior {
         } else {
             [0.3, DEVIATION, 0.0]
         };
-        Self {
-            none,
-            deviation,
-            flat,
-        }
+        Self { none, deviation, flat }
     }
 
     /// Probability that a direction has no curvature, given what is released of it and c times Σ there.
     pub(super) fn flat_given(&self, found: f64, expected: f64, noise: f64) -> f64 {
-        let density = |mean: f64, variance: f64| {
-            (-0.5 * (found - mean).powi(2) / variance).exp() / variance.sqrt()
-        };
+        let density = |mean: f64, variance: f64| (-0.5 * (found - mean).powi(2) / variance).exp() / variance.sqrt();
         let flat = self.flat * density(0.0, noise * noise);
-        let other = (1.0 - self.flat)
-            * density(
-                expected,
-                noise * noise + (self.deviation * expected).powi(2),
-            );
+        let other = (1.0 - self.flat) * density(expected, noise * noise + (self.deviation * expected).powi(2));
         // Where both densities vanish the direction is far from flat.
-        if flat > 0.0 {
-            flat / (flat + other)
-        } else {
-            0.0
-        }
+        if flat > 0.0 { flat / (flat + other) } else { 0.0 }
     }
 
     /// Draws of c given the released diagonal, 0 where there is no curvature: quantiles of its posterior, in ascending order.
     ///
     /// Given c the diagonal is normal around c times the eigenvalues of Σ.
-    pub(super) fn ratios(
-        &self,
-        eigenvalues: &[f64],
-        found: &[f64],
-        noise: f64,
-        convexity: f64,
-    ) -> Vec<f64> {
+    pub(super) fn ratios(&self, eigenvalues: &[f64], found: &[f64], noise: f64, convexity: f64) -> Vec<f64> {
         let greatest = eigenvalues.iter().copied().fold(0.0, f64::max);
         let square = weighted(eigenvalues, eigenvalues);
         let likely = (weighted(eigenvalues, found) / square).max(0.0) * greatest;
@@ -80,9 +60,7 @@ impl Prior {
             });
             -0.5 * terms.sum::<f64>()
         };
-        let nodes: Vec<f64> = (0..NODES)
-            .map(|i| first * (step * i as f64).exp())
-            .collect();
+        let nodes: Vec<f64> = (0..NODES).map(|i| first * (step * i as f64).exp()).collect();
         // The density of log x, times the step.
         let mut logs: Vec<f64> = nodes
             .iter()

@@ -189,10 +189,7 @@ mod tests {
 
     fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
         for (f, e) in found.iter().zip(expected) {
-            assert!(
-                (f - e).abs() <= tolerance * e.abs().max(1e-3),
-                "{found:?} {expected:?}"
-            );
+            assert!((f - e).abs() <= tolerance * e.abs().max(1e-3), "{found:?} {expected:?}");
         }
     }
 
@@ -239,8 +236,7 @@ mod tests {
     fn without_noise_the_noise_aware_law_is_the_sandwich() {
         let (sampling, noise) = by_hand();
         let matrices = noisy(1e-9);
-        let draws =
-            MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
+        let draws = MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
         let law = ErrorLaw::noise_aware(&matrices, &draws).unwrap();
         assert_near(law.sampling(), &sampling, 1e-7);
         assert_near(law.noise(), &noise, 1e-7);
@@ -249,8 +245,7 @@ mod tests {
     #[test]
     fn the_same_release_has_the_same_law_and_a_rotated_one_the_rotated_law() {
         let matrices = noisy(0.3);
-        let draws =
-            MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
+        let draws = MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
         let law = ErrorLaw::noise_aware(&matrices, &draws).unwrap();
         let again = ErrorLaw::noise_aware(&matrices, &draws).unwrap();
         assert_eq!(law.sampling(), again.sampling());
@@ -276,8 +271,7 @@ mod tests {
             gradient_cov: &cov,
             ..noisy(0.5)
         };
-        let draws =
-            MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
+        let draws = MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
         let law = ErrorLaw::noise_aware(&matrices, &draws).unwrap();
         let (v, a) = law.components(&[1.0, 0.0]).unwrap();
         assert!(v > 0.0 && a > 0.0);

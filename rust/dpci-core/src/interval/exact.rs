@@ -52,9 +52,7 @@ pub fn half_widths(v: &[f64], a: &[f64], shape: &ErrorShape, level: f64) -> Resu
         .map(|(v, a)| {
             let spread = Spread::new(*v, *a, shape)?;
             let unit = match mixtures.of(&spread) {
-                Some(mixture) => {
-                    Quantile::new(mixture, &spread, &mut std_devs).solve(level, normal)
-                }
+                Some(mixture) => Quantile::new(mixture, &spread, &mut std_devs).solve(level, normal),
                 None => normal,
             };
             Ok(spread.scale * unit)
@@ -83,11 +81,7 @@ pub fn tails(v: &[f64], a: &[f64], shape: &ErrorShape, x: &[f64]) -> Result<Vec<
             let spread = Spread::new(*v, *a, shape)?;
             check(!x.is_nan(), "statistic", "a number", *x)?;
             // An error that is surely 0 is at 0, and infinitely far from anything else.
-            let unit = if x.abs() > 0.0 {
-                x.abs() / spread.scale
-            } else {
-                0.0
-            };
+            let unit = if x.abs() > 0.0 { x.abs() / spread.scale } else { 0.0 };
             Ok(unit_tail(mixtures.of(&spread), &spread, unit).min(1.0))
         })
         .collect()
@@ -126,10 +120,7 @@ struct Mixtures<Q> {
 
 impl<Q: Fn(f64) -> Mixture> Mixtures<Q> {
     fn new(quadrature: Q) -> Self {
-        Self {
-            quadrature,
-            last: None,
-        }
+        Self { quadrature, last: None }
     }
 
     /// `None` for an error whose variance is not mixed.
@@ -155,10 +146,7 @@ struct Quantile<'a> {
 impl<'a> Quantile<'a> {
     fn new(mixture: &'a Mixture, spread: &Spread, buffer: &'a mut Vec<f64>) -> Self {
         buffer.clear();
-        let variances = mixture
-            .nodes
-            .iter()
-            .map(|(w, _)| spread.fixed + spread.mixed * w);
+        let variances = mixture.nodes.iter().map(|(w, _)| spread.fixed + spread.mixed * w);
         buffer.extend(variances.map(|variance| variance.sqrt().recip()));
         Self {
             mixture,
@@ -176,8 +164,7 @@ impl<'a> Quantile<'a> {
             let start = normal * (1.0 + kurtosis * (normal * normal - 3.0) / 24.0);
             let log_tail = (1.0 - level).ln();
             root(start.max(0.5 * normal), |q| {
-                let [tail, density, density_slope] =
-                    self.sums(q, |x, e| e * (x * FRAC_1_SQRT_2).erfcx());
+                let [tail, density, density_slope] = self.sums(q, |x, e| e * (x * FRAC_1_SQRT_2).erfcx());
                 let hazard = density / tail;
                 let curvature = -density_slope / tail - hazard * hazard;
                 [tail.ln() - log_tail, -hazard, curvature]
@@ -185,13 +172,8 @@ impl<'a> Quantile<'a> {
         } else {
             let [_, density, _] = self.sums(0.0, |_, _| 0.0);
             root(level / density, |q| {
-                let [centre, density, density_slope] =
-                    self.sums(q, |x, _| libm::erf(x * FRAC_1_SQRT_2));
-                [
-                    1.0 - centre / level,
-                    -density / level,
-                    -density_slope / level,
-                ]
+                let [centre, density, density_slope] = self.sums(q, |x, _| libm::erf(x * FRAC_1_SQRT_2));
+                [1.0 - centre / level, -density / level, -density_slope / level]
             })
         }
     }
@@ -332,19 +314,10 @@ mod tests {
             ErrorShape::plug_in(NoiseLaw::SphericalLaplace { dim: 40, rate: 2.0 }),
         ] {
             for level in [1e-9, 0.3, 0.95, 1.0 - 1e-9] {
-                for (v, a) in [
-                    (0.0, 1.0),
-                    (1.0, 0.0),
-                    (2.0, 0.5),
-                    (1e-300, 1e-150),
-                    (1e290, 1e140),
-                ] {
+                for (v, a) in [(0.0, 1.0), (1.0, 0.0), (2.0, 0.5), (1e-300, 1e-150), (1e290, 1e140)] {
                     let q = half_width(v, a, &law, level).unwrap();
                     let p = tail(v, a, &law, q).unwrap();
-                    assert!(
-                        (p / (1.0 - level) - 1.0).abs() < 1e-10,
-                        "{law:?} {level} {v} {a}: {p}"
-                    );
+                    assert!((p / (1.0 - level) - 1.0).abs() < 1e-10, "{law:?} {level} {v} {a}: {p}");
                 }
             }
         }

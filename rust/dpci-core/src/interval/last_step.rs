@@ -237,9 +237,7 @@ impl LastStep {
         let steps_from: Vec<Vec<f64>> = steps.starts.iter().map(from).collect();
         let mut step = vec![0.0; dim];
         for (weight, from) in steps.weights.iter().zip(&steps_from) {
-            step.iter_mut()
-                .zip(from)
-                .for_each(|(s, f)| *s += weight * f);
+            step.iter_mut().zip(from).for_each(|(s, f)| *s += weight * f);
         }
         Ok(Self {
             steps,
@@ -424,10 +422,7 @@ impl LastStep {
     /// Sampling and noise in a perturbed minimiser are divided by the released Hessian in place of the true one. On average noise makes that
     /// inverse too great, by as much as its spread needs where there are three parameters or more (`docs/proofs/newton_pure.md`).
     fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
-        let products = self
-            .step
-            .iter()
-            .flat_map(|a| self.step.iter().map(move |b| a * b));
+        let products = self.step.iter().flat_map(|a| self.step.iter().map(move |b| a * b));
         let mut start: Vec<f64> = products.collect();
         if self.is_perturbed() && self.dim < ENOUGH {
             for (entry, error) in start.iter_mut().zip(sampling) {
@@ -449,21 +444,15 @@ impl LastStep {
         let mut added = vec![0.0; dim * dim];
         for i in 0..dim {
             for j in 0..dim {
-                added[i * dim + j] =
-                    of_hessian * start[i * dim + j] / (raised[i] * raised[j]) + next[i] * next[j];
+                added[i * dim + j] = of_hessian * start[i * dim + j] / (raised[i] * raised[j]) + next[i] * next[j];
             }
             let seal = if self.is_perturbed() {
                 s.noise.seal
             } else {
                 s.noise.seal / raised[i]
             };
-            let unseen = if self.is_hidden(i) {
-                self.unseen(i)
-            } else {
-                0.0
-            };
-            added[i * dim + i] +=
-                seal.powi(2) + of_hessian * whole / raised[i].powi(2) + unseen.powi(2);
+            let unseen = if self.is_hidden(i) { self.unseen(i) } else { 0.0 };
+            added[i * dim + i] += seal.powi(2) + of_hessian * whole / raised[i].powi(2) + unseen.powi(2);
         }
         added
     }
@@ -486,10 +475,7 @@ impl LastStep {
 
     /// Why the last step may not end near the target; `None` if it does.
     pub fn unfinished(&self) -> Result<Option<Unfinished>> {
-        let (mean, noise) = (
-            self.raised.iter().sum::<f64>() / self.dim as f64,
-            self.edge(),
-        );
+        let (mean, noise) = (self.raised.iter().sum::<f64>() / self.dim as f64, self.edge());
         // Written so that a NaN is a refusal, here and below.
         let (loss, longest) = (self.steps.loss, self.longest());
         if !(mean >= SEEN_CURVATURE * noise) {
@@ -499,9 +485,7 @@ impl LastStep {
         if loss.is_of_classes && hidden >= MOST_HIDDEN_DIRECTIONS * all {
             return Ok(Some(Unfinished::HalfHidden([hidden, all])));
         }
-        let [far, spread] = self
-            .predictor(&self.steps.params, 0.0)?
-            .map(|size| size / self.unit());
+        let [far, spread] = self.predictor(&self.steps.params, 0.0)?.map(|size| size / self.unit());
         // A perturbed minimiser has a ridge, off which its step leads.
         let grows = loss.is_of_classes && !self.is_perturbed();
         let tells_all = !grows && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
@@ -547,8 +531,7 @@ impl LastStep {
     pub fn growth(&self) -> Result<f64> {
         let end = &self.steps.params;
         let [far, spread] = self.predictor(end, 0.0)?;
-        let [before, spread_before] =
-            self.predictor(self.steps.starts.last().unwrap_or(end), 0.0)?;
+        let [before, spread_before] = self.predictor(self.steps.starts.last().unwrap_or(end), 0.0)?;
         Ok((spread - spread_before).max(far - before) / self.unit())
     }
 

@@ -104,10 +104,7 @@ impl<'a> LevelLaw<'a> {
         };
         let mut sampling = scaled(&covariance, &inverse, n.recip());
         // What the Hessian leaves open, to second order, and what the totals do.
-        for (entry, more) in sampling
-            .iter_mut()
-            .zip(posterior.second_order(&inverse, &variances))
-        {
+        for (entry, more) in sampling.iter_mut().zip(posterior.second_order(&inverse, &variances)) {
             *entry += more;
         }
         let left_open = self.left_open(matrices, &variances)?;
@@ -197,11 +194,7 @@ impl<'a> LevelLaw<'a> {
     }
 
     /// Σ given the released one, and what is expected of it.
-    fn covariance(
-        &self,
-        matrices: &NoisyMatrices<'_>,
-        hessian: &[f64],
-    ) -> Result<(Vec<f64>, Vec<f64>)> {
+    fn covariance(&self, matrices: &NoisyMatrices<'_>, hessian: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
         let dim = self.dim;
         let mut expected = hessian.to_vec();
         vector::scale(&mut expected, self.multiple);
@@ -227,9 +220,7 @@ impl<'a> LevelLaw<'a> {
         let predictor = vector::dot(&of.means, params);
         let spread = 1.0 - of.weight / self.gradients.curvature_bound;
         let factor = -predictor.signum() * spread.max(0.0).sqrt();
-        let pull = |(j, theta): (usize, &f64)| {
-            self.levels.reach(j) * matrices.l2_strength * (factor * theta).max(0.0)
-        };
+        let pull = |(j, theta): (usize, &f64)| self.levels.reach(j) * matrices.l2_strength * (factor * theta).max(0.0);
         params.iter().enumerate().map(pull).collect()
     }
 
@@ -383,11 +374,7 @@ impl Independent {
 
 /// The mean total of the levels that are not seen, one standard error above what they sum to: their totals have an exponential prior.
 fn mean_of_hidden(levels: &[f64], cell: f64) -> f64 {
-    let hidden: Vec<f64> = levels
-        .iter()
-        .copied()
-        .filter(|found| *found < SEEN * cell)
-        .collect();
+    let hidden: Vec<f64> = levels.iter().copied().filter(|found| *found < SEEN * cell).collect();
     let count = hidden.len().max(1) as f64;
     (hidden.iter().sum::<f64>().max(0.0) + count.sqrt() * cell) / count
 }
@@ -411,8 +398,7 @@ fn dependence(values: &[f64], released: &[f64], noise: f64) -> f64 {
     let greatest = densities.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
     let weights = densities.map(|density| (density - greatest).exp());
     let squares = DEPENDENCE.iter().zip(&weights);
-    let mean =
-        squares.map(|((tau, _), w)| tau * tau * w).sum::<f64>() / weights.iter().sum::<f64>();
+    let mean = squares.map(|((tau, _), w)| tau * tau * w).sum::<f64>() / weights.iter().sum::<f64>();
     mean.sqrt()
 }
 
@@ -439,8 +425,7 @@ impl Posterior {
         for i in 0..dim {
             for k in 0..dim {
                 // An entry off the diagonal has half the variance of its isometric coordinate.
-                let variance =
-                    |i: usize, k: usize| self.open[i * dim + k] * if i == k { 1.0 } else { 0.5 };
+                let variance = |i: usize, k: usize| self.open[i * dim + k] * if i == k { 1.0 } else { 0.5 };
                 middle[i * dim + k] = if i == k {
                     (0..dim).map(|l| variance(i, l) * noise[l * dim + l]).sum()
                 } else {

@@ -56,8 +56,7 @@ impl Posterior {
         add_diagonal(&mut data_part, dim, -matrices.strong_convexity);
         let [clear, clearer] = CLEARER;
         let seen = trace(matrices.gradient_cov, dim) / cov_noise;
-        let is_clearer =
-            seen >= clear * (dim as f64).sqrt() && seen >= clearer * trace(&data_part, dim) / noise;
+        let is_clearer = seen >= clear * (dim as f64).sqrt() && seen >= clearer * trace(&data_part, dim) / noise;
         if !is_clearer {
             return Ok(None);
         }
@@ -73,14 +72,7 @@ impl Posterior {
         let found = diagonal_of(&rotated, dim);
         let convexity = matrices.strong_convexity;
         let ratios = prior.ratios(&eigenvalues, &found, noise, convexity);
-        let posterior = Self::around(
-            &prior,
-            &released.vectors,
-            &eigenvalues,
-            &rotated,
-            &ratios,
-            noise,
-        )?;
+        let posterior = Self::around(&prior, &released.vectors, &eigenvalues, &rotated, &ratios, noise)?;
         Ok(Some(posterior.with_covariance(matrices)))
     }
 
@@ -96,9 +88,7 @@ impl Posterior {
         let dim = eigenvalues.len();
         let curved = ratios.iter().filter(|c| **c > 0.0);
         let ratio = curved.clone().sum::<f64>() / curved.count().max(1) as f64;
-        let before = |i: usize, k: usize| {
-            (prior.deviation * ratio).powi(2) * eigenvalues[i] * eigenvalues[k]
-        };
+        let before = |i: usize, k: usize| (prior.deviation * ratio).powi(2) * eigenvalues[i] * eigenvalues[k];
         let weight = |i: usize, k: usize| before(i, k) / (before(i, k) + noise * noise);
         let mut expected = vec![0.0; dim * dim];
         let mut after = vec![0.0; dim * dim];
@@ -124,9 +114,7 @@ impl Posterior {
             .chunks_exact(dim)
             .map(|row| {
                 let terms = row.iter().enumerate();
-                terms
-                    .map(|(j, q)| q * (1.0 - weight(j, j)) * eigenvalues[j])
-                    .sum()
+                terms.map(|(j, q)| q * (1.0 - weight(j, j)) * eigenvalues[j]).sum()
             })
             .collect();
         let shown = sandwich(found, &turned.vectors, dim);
@@ -170,10 +158,7 @@ impl Posterior {
         let rotated = sandwich(matrices.gradient_cov, &self.vectors, dim);
         let found = diagonal_of(&rotated, dim);
         let least = 1e-3 * found.iter().sum::<f64>() / dim as f64;
-        let expected: Vec<f64> = onto_simplex(&found)
-            .into_iter()
-            .map(|s| s.max(least))
-            .collect();
+        let expected: Vec<f64> = onto_simplex(&found).into_iter().map(|s| s.max(least)).collect();
         self.gradient_cov = matrices.shrink(&vec![1.0; dim], &expected, &rotated);
         self.variances = vec![0.0; DRAWS * dim];
         for i in 0..dim {
@@ -238,12 +223,7 @@ impl Posterior {
     }
 
     /// Mean variance of the error over that at the mean of D, and the shape of its law, over contrasts in no particular direction.
-    fn spread(
-        &self,
-        matrices: &NoisyMatrices<'_>,
-        draws: &MatrixDraws,
-        inverses: &[f64],
-    ) -> (f64, f64) {
+    fn spread(&self, matrices: &NoisyMatrices<'_>, draws: &MatrixDraws, inverses: &[f64]) -> (f64, f64) {
         let dim = self.dim;
         let n = matrices.n_samples;
         let noise = matrices.law.coordinate_variance();
@@ -295,19 +275,14 @@ impl Posterior {
     pub(super) fn matrices(&self, matrices: &NoisyMatrices<'_>) -> [Vec<f64>; 2] {
         let mut hessian = rotate_back(&diagonal(&self.mean), &self.vectors, self.dim);
         add_diagonal(&mut hessian, self.dim, matrices.strong_convexity);
-        [
-            hessian,
-            rotate_back(&self.gradient_cov, &self.vectors, self.dim),
-        ]
+        [hessian, rotate_back(&self.gradient_cov, &self.vectors, self.dim)]
     }
 }
 
 /// Levels in the middle of equal parts of (0, 1), in random order.
 fn shuffled_levels(stream: u64) -> Vec<f64> {
     let mut generator = SimulationGenerator::new(SEED, stream);
-    let mut levels: Vec<f64> = (0..DRAWS)
-        .map(|i| (i as f64 + 0.5) / DRAWS as f64)
-        .collect();
+    let mut levels: Vec<f64> = (0..DRAWS).map(|i| (i as f64 + 0.5) / DRAWS as f64).collect();
     for i in (1..DRAWS).rev() {
         levels.swap(i, generator.random_range(0..=i));
     }

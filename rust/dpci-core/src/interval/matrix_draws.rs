@@ -46,8 +46,7 @@ impl MatrixDraws {
         let n_pairs = (DIRECTIONS / (2 * dim.max(1))).max(1);
         let pairs = (0..n_pairs as u64).map(|pair| {
             // A stream for each: whether the Hessian has noise changes nothing for the others.
-            let [of_hessian, of_cov, of_signs, of_contrasts] =
-                [0, 1, 2, 3].map(|kind| 4 * pair + kind);
+            let [of_hessian, of_cov, of_signs, of_contrasts] = [0, 1, 2, 3].map(|kind| 4 * pair + kind);
             let hessian = match hessian {
                 Some(law) => standard(law, dim, of_hessian)?,
                 None => vec![0.0; dim * dim],

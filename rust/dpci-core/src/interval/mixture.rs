@@ -18,22 +18,12 @@ impl Mixture {
     /// The law of log W has width `1/√k`; a tail of probability p leaves of it about `1/√(k + ln(1/p))`, and the step is half of
     /// that at p = 1e-12. Tails grow with W, so what is cut on the left weighs less than its own probability.
     pub(super) fn for_tail(shape: f64) -> Self {
-        Self::new(
-            shape,
-            tail_step(shape),
-            |_, log_weight| log_weight > -38.0,
-            -75.0,
-        )
+        Self::new(shape, tail_step(shape), |_, log_weight| log_weight > -38.0, -75.0)
     }
 
     /// For tails down to 1e-16, relative to which it is accurate to 1e-4.
     pub(super) fn coarse(shape: f64) -> Self {
-        Self::new(
-            shape,
-            2.5 * tail_step(shape),
-            |_, log_weight| log_weight > -14.0,
-            -75.0,
-        )
+        Self::new(shape, 2.5 * tail_step(shape), |_, log_weight| log_weight > -14.0, -75.0)
     }
 
     /// For tails down to the least float.
@@ -51,12 +41,7 @@ impl Mixture {
     pub(super) fn for_centre(shape: f64) -> Self {
         let lift = if shape >= 1.0 { 0.5 } else { 0.0 };
         let matters = |log_w: f64, log_weight: f64| log_weight - lift * log_w > -30.0;
-        Self::new(
-            shape,
-            0.3 / f64::midpoint(1.0, shape).sqrt(),
-            matters,
-            -40.0,
-        )
+        Self::new(shape, 0.3 / f64::midpoint(1.0, shape).sqrt(), matters, -40.0)
     }
 
     /// Nodes to the left as long as they matter, to the right as long as their log weight exceeds the cut; 0 is the mode.
@@ -68,9 +53,7 @@ impl Mixture {
         let left = (1..)
             .map(|i| node(-i))
             .take_while(|(log_w, log_weight)| matters(*log_w, *log_weight));
-        let right = (0..)
-            .map(node)
-            .take_while(|(_, log_weight)| *log_weight > right_cut);
+        let right = (0..).map(node).take_while(|(_, log_weight)| *log_weight > right_cut);
         let mut nodes: Vec<_> = left.collect();
         nodes.reverse();
         nodes.extend(right);
@@ -93,24 +76,10 @@ mod tests {
     #[test]
     fn moments_are_exact() {
         for k in [1.0, 1.5, 2.0, 5.5, 46.0, 500.5, 50_000.5] {
-            for mixture in [
-                Mixture::for_tail(k),
-                Mixture::for_far_tail(k),
-                Mixture::for_centre(k),
-            ] {
-                let moment = |p: i32| {
-                    mixture
-                        .nodes
-                        .iter()
-                        .map(|(w, q)| q * w.powi(p))
-                        .sum::<f64>()
-                };
+            for mixture in [Mixture::for_tail(k), Mixture::for_far_tail(k), Mixture::for_centre(k)] {
+                let moment = |p: i32| mixture.nodes.iter().map(|(w, q)| q * w.powi(p)).sum::<f64>();
                 assert!((moment(1) - 1.0).abs() < 1e-11, "{k}: {}", moment(1));
-                assert!(
-                    (moment(2) - (1.0 + 1.0 / k)).abs() < 1e-10,
-                    "{k}: {}",
-                    moment(2)
-                );
+                assert!((moment(2) - (1.0 + 1.0 / k)).abs() < 1e-10, "{k}: {}", moment(2));
             }
         }
         // E W^(-1/2) of the exponential law is √π.
@@ -122,10 +91,7 @@ mod tests {
     #[test]
     fn node_counts_stay_small() {
         for k in [5.5, 46.0, 500.5, 50_000.5] {
-            let (tail, centre) = (
-                Mixture::for_tail(k).nodes.len(),
-                Mixture::for_centre(k).nodes.len(),
-            );
+            let (tail, centre) = (Mixture::for_tail(k).nodes.len(), Mixture::for_centre(k).nodes.len());
             assert!(tail < 120 && centre < 120, "{k}: {tail} and {centre} nodes");
         }
     }

@@ -32,8 +32,7 @@ mod spread;
 pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
 pub use last_step::{
-    CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, LastStep, SEEN_CURVATURE, StepLoss, StepNoise,
-    Steps, Unfinished,
+    CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, LastStep, SEEN_CURVATURE, StepLoss, StepNoise, Steps, Unfinished,
 };
 pub use matrix_draws::MatrixDraws;
 pub use moment_regression::{MomentEquations, MomentRegression, Start, moment_regression};

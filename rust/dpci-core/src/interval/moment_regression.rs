@@ -105,10 +105,7 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let Ok(cholesky) = cholesky else {
         return Ok(unsolved(f, least_eigenvalue, direction));
     };
-    let right: Vec<f64> = nq
-        .chunks_exact(dim)
-        .map(|r| dot(r, equations.response))
-        .collect();
+    let right: Vec<f64> = nq.chunks_exact(dim).map(|r| dot(r, equations.response)).collect();
     let step = equations.start.map(|start| {
         let orthonormal = (&q[..], &inverse[..]);
         Step::of(start, orthonormal, equations, (&half, &plain), &cholesky)
@@ -146,9 +143,7 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
             .chunks_exact(dim)
             .flat_map(|q| moments.chunks_exact(p).map(|m| dot(m, &q[..p])))
             .collect();
-        form(&symmetric(f, |i, j| {
-            dot(&row(&q, dim, i)[..p], row(&times, p, j))
-        }))
+        form(&symmetric(f, |i, j| dot(&row(&q, dim, i)[..p], row(&times, p, j))))
     });
     let columns_of = |i: usize| row(&columns, f, i);
     Ok(MomentRegression {
@@ -258,14 +253,9 @@ fn orthonormal(rows: &[f64], dim: usize) -> Result<(Vec<f64>, Vec<f64>)> {
         for _ in 0..2 {
             for (j, other) in q.chunks_exact(dim).enumerate() {
                 let along = dot(&rest, other);
-                rest.iter_mut()
-                    .zip(other)
-                    .for_each(|(r, o)| *r -= along * o);
+                rest.iter_mut().zip(other).for_each(|(r, o)| *r -= along * o);
                 let earlier = &inverse[j * f..(j + 1) * f];
-                combination
-                    .iter_mut()
-                    .zip(earlier)
-                    .for_each(|(c, e)| *c -= along * e);
+                combination.iter_mut().zip(earlier).for_each(|(c, e)| *c -= along * e);
             }
         }
         let norm = dot(&rest, &rest).sqrt();

@@ -59,10 +59,7 @@ pub fn monte_carlo(
 
     let rank = Rank::new(level, n_draws);
     let by_mixed = |first: &&Spread, second: &&Spread| first.mixed.total_cmp(&second.mixed);
-    let (Some(least), Some(most)) = (
-        spreads.iter().min_by(by_mixed),
-        spreads.iter().max_by(by_mixed),
-    ) else {
+    let (Some(least), Some(most)) = (spreads.iter().min_by(by_mixed), spreads.iter().max_by(by_mixed)) else {
         return Ok(Vec::new());
     };
     let ends = [*least, *most];
@@ -296,11 +293,7 @@ impl Extremes {
         self.values
             .extend(self.draws.iter().map(|draw| signed_square(spread, *draw)));
         let (outer, inner) = split_largest(&mut self.values, rank.needed);
-        let before = outer
-            .iter()
-            .copied()
-            .min_by(f64::total_cmp)
-            .unwrap_or(inner);
+        let before = outer.iter().copied().min_by(f64::total_cmp).unwrap_or(inner);
         let [inner, before] = [inner, before].map(|square| square.abs().sqrt().copysign(square));
         spread.scale * (before + rank.fraction * (inner - before))
     }
@@ -313,8 +306,7 @@ fn signed_square(spread: &Spread, [square, mixed]: [f64; 2]) -> f64 {
 
 /// The k-th largest value, and the larger ones in no order.
 fn split_largest(values: &mut [f64], k: usize) -> (&[f64], f64) {
-    let (larger, value, _) =
-        values.select_nth_unstable_by(k - 1, |first, second| second.total_cmp(first));
+    let (larger, value, _) = values.select_nth_unstable_by(k - 1, |first, second| second.total_cmp(first));
     (larger, *value)
 }
 
@@ -338,14 +330,7 @@ mod tests {
     ];
 
     /// The same quantiles from all draws, sorted.
-    fn brute_force(
-        v: f64,
-        a: f64,
-        shape: &ErrorShape,
-        level: f64,
-        n_draws: usize,
-        seed: u64,
-    ) -> (f64, f64) {
+    fn brute_force(v: f64, a: f64, shape: &ErrorShape, level: f64, n_draws: usize, seed: u64) -> (f64, f64) {
         let mut generator = SimulationGenerator::new(seed, 0);
         let mixing = Mixing::of_noise(&shape.law).unwrap();
         let matrices = Mixing::gamma(shape.matrices).unwrap();
@@ -361,11 +346,7 @@ mod tests {
         let quantile = |p: f64| {
             let position = p * (n_draws - 1) as f64;
             let below = position.floor();
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a position"
-            )]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position")]
             let (i, fraction) = (below as usize, position - below);
             let next = errors[(i + 1).min(n_draws - 1)];
             errors[i] + fraction * (next - errors[i])
@@ -382,8 +363,7 @@ mod tests {
             for n_draws in [1, 2, 3, 50, 5000, 20_001] {
                 for level in [1e-6, 0.5, 0.9, 0.95, 0.999, 1.0 - 1e-12] {
                     let mut generator = SimulationGenerator::new(5, 0);
-                    let got =
-                        monte_carlo(&v, &a, &law, level, n_draws, &mut generator, &NEVER).unwrap();
+                    let got = monte_carlo(&v, &a, &law, level, n_draws, &mut generator, &NEVER).unwrap();
                     for ((v, a), got) in v.iter().zip(a).zip(got) {
                         let expected = brute_force(*v, a, &law, level, n_draws, 5);
                         for (got, expected) in [(got.0, expected.0), (got.1, expected.1)] {
@@ -405,15 +385,11 @@ mod tests {
         let slack = 5.0 * (level * (1.0 - level) / n_draws as f64).sqrt();
         for law in LAWS {
             let mut generator = SimulationGenerator::new(6, 1);
-            let (lower, upper) =
-                monte_carlo(&[v], &[a], &law, level, n_draws, &mut generator, &NEVER).unwrap()[0];
+            let (lower, upper) = monte_carlo(&[v], &[a], &law, level, n_draws, &mut generator, &NEVER).unwrap()[0];
             let narrow = half_width(v, a, &law, level - slack).unwrap();
             let wide = half_width(v, a, &law, level + slack).unwrap();
             let half = 0.5 * (upper - lower);
-            assert!(
-                narrow < half && half < wide,
-                "{law:?}: {half} outside {narrow}..{wide}"
-            );
+            assert!(narrow < half && half < wide, "{law:?}: {half} outside {narrow}..{wide}");
         }
     }
 
@@ -421,24 +397,15 @@ mod tests {
     fn stops_when_cancelled() {
         let cancel = AtomicBool::new(true);
         let mut generator = SimulationGenerator::new(7, 0);
-        let result = monte_carlo(
-            &[1.0],
-            &[1.0],
-            &LAWS[0],
-            0.95,
-            MAX_DRAWS,
-            &mut generator,
-            &cancel,
-        );
+        let result = monte_carlo(&[1.0], &[1.0], &LAWS[0], 0.95, MAX_DRAWS, &mut generator, &cancel);
         assert_eq!(result, Err(Error::Interrupted));
     }
 
     #[test]
     fn bad_arguments_are_refused() {
         let mut generator = SimulationGenerator::new(8, 0);
-        let mut run = |v: &[f64], a: &[f64], level, n_draws| {
-            monte_carlo(v, a, &LAWS[1], level, n_draws, &mut generator, &NEVER)
-        };
+        let mut run =
+            |v: &[f64], a: &[f64], level, n_draws| monte_carlo(v, a, &LAWS[1], level, n_draws, &mut generator, &NEVER);
         assert!(run(&[1.0], &[1.0], 0.95, 0).is_err());
         assert!(run(&[1.0], &[1.0], 0.95, MAX_DRAWS + 1).is_err());
         assert!(run(&[1.0], &[1.0, 2.0], 0.95, 10).is_err());

@@ -137,9 +137,7 @@ impl NewtonStep {
             .map(|(t, a)| 0.5 * lambda * noise * noise * (trace * t + a))
             .collect();
         let moved = (lambda * lambda * vector::dot(&step, &times(&without_ridge, &step))).max(0.0);
-        let change = fit
-            .curvature
-            .map_or(0.0, |_| fit.longest_row * lambda * length);
+        let change = fit.curvature.map_or(0.0, |_| fit.longest_row * lambda * length);
         let change_gradient = if change > 0.0 {
             let factor = fit.longest_row * lambda / length;
             twice.iter().map(|t| factor * t).collect()
@@ -221,10 +219,7 @@ impl NewtonStep {
         // The change is positive and skewed, so that its margin is on the logarithmic scale. Both the parameters and the Hessian move it.
         let size = self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
             let spread = vector::dot(error, &self.change_gradient) / self.change;
-            (
-                (MOST_CHANGE / self.change).ln() / (spread + moved(error)),
-                1.0,
-            )
+            ((MOST_CHANGE / self.change).ln() / (spread + moved(error)), 1.0)
         });
         // All errors of such fits are those of a Hessian that is too great: the more so, the nearer the limit.
         let more = (size / MOST_CHANCE).powi(2) * (self.end_stretch.powi(2) - 1.0);
@@ -282,8 +277,8 @@ impl NewtonStep {
         let distance = vector::dot(contrast, &times(&self.hidden, contrast));
         let within = vector::norm(&times(&self.projection, contrast));
         // Written so that a NaN is an obstacle, here and below.
-        let seen = distance.max(0.0).sqrt() <= MOST_HIDDEN * std_error
-            && within <= HIDDEN_SHARE * vector::norm(contrast);
+        let seen =
+            distance.max(0.0).sqrt() <= MOST_HIDDEN * std_error && within <= HIDDEN_SHARE * vector::norm(contrast);
         Ok(if !seen {
             Some(Obstacle::Hidden)
         } else if !(self.change < MOST_CHANGE) {
@@ -361,10 +356,7 @@ mod tests {
     #[track_caller]
     fn assert_near(found: &[f64], expected: &[f64]) {
         for (f, e) in found.iter().zip(expected) {
-            assert!(
-                (f - e).abs() < 1e-12 * e.abs().max(1.0),
-                "{found:?} {expected:?}"
-            );
+            assert!((f - e).abs() < 1e-12 * e.abs().max(1.0), "{found:?} {expected:?}");
         }
     }
 
@@ -380,10 +372,7 @@ mod tests {
         assert_near(step.sampling_map(), step.map());
         assert_near(step.noise_map(), step.map());
         assert_eq!(step.obstacle(&[1.0, 2.0], 1e-9).unwrap(), None);
-        assert_eq!(
-            step.obstacle(&[1.0, 2.0], f64::NAN).unwrap(),
-            Some(Obstacle::Hidden)
-        );
+        assert_eq!(step.obstacle(&[1.0, 2.0], f64::NAN).unwrap(), Some(Obstacle::Hidden));
         assert!(step.obstacle(&[1.0], 1.0).is_err());
         assert!(NewtonStep::new(&fit(&hessian[..3], &params)).is_err());
         assert!(NewtonStep::new(&fit(&[f64::NAN; 4], &params)).is_err());
@@ -401,10 +390,7 @@ mod tests {
         // w = (½, 0), u = (3/2, 1): ½s²λ²(‖w‖²‖u‖² + (wᵀu)²) for the first, and (½λs²(tr(M) wᵀu + wᵀMu))², tr M = 3/2.
         let first = 0.5 * (noise * 0.1_f64).powi(2) * (0.25 * 3.25 + 0.75 * 0.75);
         let drift = 0.5 * 0.1 * noise * noise * (1.5 * 0.75 + 0.375);
-        assert_near(
-            &[step.covariance()[0] / first],
-            &[1.0 + drift * drift / first],
-        );
+        assert_near(&[step.covariance()[0] / first], &[1.0 + drift * drift / first]);
         // The inverse is smaller by ½s² times its trace.
         let shift = 0.5 * noise * noise * 1.5;
         assert_near(&step.map()[..1], &[1.0 + 0.1 / (2.0 + shift)]);
@@ -462,10 +448,7 @@ mod tests {
         let collinear = [2.1, 2.0, 2.0, 2.1];
         let step = NewtonStep::new(&fit(&collinear, &params)).unwrap();
         assert_eq!(step.obstacle(&[1.0, 1.0], 0.1).unwrap(), None);
-        assert_eq!(
-            step.obstacle(&[1.0, -1.0], 0.1).unwrap(),
-            Some(Obstacle::Hidden)
-        );
+        assert_eq!(step.obstacle(&[1.0, -1.0], 0.1).unwrap(), Some(Obstacle::Hidden));
     }
 
     #[test]
@@ -485,10 +468,7 @@ mod tests {
             assert_eq!(step.obstacle(&[1.0], 1.0).unwrap(), None);
             // An error in the gradient moves the minimiser by its inverse curvature there, which fits near the limit count.
             let there = (-least).exp();
-            assert!(
-                step.sampling_map()[0] * step.chance_stretch * (1.0 + 1e-9)
-                    >= (second + 0.1) / there
-            );
+            assert!(step.sampling_map()[0] * step.chance_stretch * (1.0 + 1e-9) >= (second + 0.1) / there);
             let longer = Regularised {
                 longest_row: 0.81 * second / (0.1 * theta),
                 ..curved
@@ -520,17 +500,14 @@ mod tests {
             let (left, typical) = (1.0 - change, f64::exp(0.045_f64.sqrt()));
             let size = 2.0 - margin / 2.0;
             let by_chance = size * f64::max(1.0 / (left * typical), 1.0);
-            let of_all =
-                (size / 2.0).powi(2) * f64::max(1.0 / (left * typical * typical) - 1.0, 0.0);
+            let of_all = (size / 2.0).powi(2) * f64::max(1.0 / (left * typical * typical) - 1.0, 0.0);
             let expected = std_dev * (by_chance * by_chance + of_all).sqrt();
             assert_near(&[chance(change, std_dev)], &[expected]);
         }
         // Near the least eigenvalue that is believed: with H₀ = 2 and a mean curvature of 1 a predictor changes by √2 times the error.
         for (ratio, std_dev) in [(1.05_f64, 0.3), (1.4, 0.2)] {
             let noisy = Regularised {
-                noise: Some(gaussian(
-                    2.0 / (6.0 * ratio * gaussian(1.0).isometric_std_dev(1)),
-                )),
+                noise: Some(gaussian(2.0 / (6.0 * ratio * gaussian(1.0).isometric_std_dev(1)))),
                 ..of(1e-3)
             };
             let step = NewtonStep::new(&noisy).unwrap();
@@ -555,10 +532,7 @@ mod tests {
         let noise = law.isometric_std_dev(2);
         let (strong, weak) = (60.0 * noise, curvature * noise);
         let lambda = weak;
-        let (matrices, errors) = (
-            law.on(2).unwrap(),
-            MatrixLaw::Gaussian { std_dev: 1.0 }.on(2).unwrap(),
-        );
+        let (matrices, errors) = (law.on(2).unwrap(), MatrixLaw::Gaussian { std_dev: 1.0 }.on(2).unwrap());
         let mut generator = SimulationGenerator::new(0, 0);
         let (mut given, mut covered) = (0.0, 0.0);
         for _ in 0..DRAWS {

@@ -6,9 +6,7 @@
 //! The same simulated releases go through the whole estimation again, which shows how far it can be from the truth.
 
 use super::MatrixDraws;
-use super::directions::{
-    along, diagonal, diagonal_of, rotate_back, rotate_diagonal, sandwich, weighted,
-};
+use super::directions::{along, diagonal, diagonal_of, rotate_back, rotate_diagonal, sandwich, weighted};
 use super::level_law::LevelLaw;
 use super::little_curvature::Posterior;
 use super::rare_columns::{Gradients, shortfalls};
@@ -121,8 +119,7 @@ impl NoisyMatrices<'_> {
         }
         let (released, spectrum) = self.spectrum(draws)?;
         let rotated = sandwich(self.gradient_cov, &released.vectors, draws.dim());
-        let covariance =
-            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
+        let covariance = self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let directions = self.directions(&spectrum.overlaps, &spectrum.eigenvalues, &covariance);
         let (factor, shape) = self.ratio(&spectrum, &covariance);
         let scaled = |values: &[f64], scale: f64| values.iter().map(|v| v * scale).collect();
@@ -198,14 +195,9 @@ impl NoisyMatrices<'_> {
         }
         let (released, spectrum) = self.spectrum(draws)?;
         let rotated = sandwich(self.gradient_cov, &released.vectors, dim);
-        let covariance =
-            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
+        let covariance = self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let gradient_cov = self.shrink(&vec![1.0; dim], &covariance, &rotated);
-        let mut hessian = rotate_back(
-            &diagonal(&spectrum.eigenvalues.unequal),
-            &released.vectors,
-            dim,
-        );
+        let mut hessian = rotate_back(&diagonal(&spectrum.eigenvalues.unequal), &released.vectors, dim);
         add_diagonal(&mut hessian, dim, self.strong_convexity);
         Ok([hessian, rotate_back(&gradient_cov, &released.vectors, dim)])
     }
@@ -217,18 +209,13 @@ impl NoisyMatrices<'_> {
         let mut data_part = self.hessian.to_vec();
         add_diagonal(&mut data_part, dim, -self.strong_convexity);
         let released = Eigen::new(&data_part, dim, "the released Hessian")?;
-        let noise = self
-            .hessian_noise
-            .map_or(0.0, |law| law.isometric_std_dev(dim));
+        let noise = self.hessian_noise.map_or(0.0, |law| law.isometric_std_dev(dim));
         let spectrum = Spectrum::new(&released.values, noise, self.may_be_flat, draws)?;
         Ok((released, spectrum))
     }
 
     pub(super) fn check(&self, dim: usize) -> Result<()> {
-        for (name, matrix) in [
-            ("hessian", self.hessian),
-            ("gradient_cov", self.gradient_cov),
-        ] {
+        for (name, matrix) in [("hessian", self.hessian), ("gradient_cov", self.gradient_cov)] {
             check_length(name, dim * dim, matrix.len())?;
             if !matrix.iter().all(|entry| entry.is_finite()) {
                 return Err(Error::NotPositiveDefinite("a released matrix"));
@@ -249,12 +236,7 @@ impl NoisyMatrices<'_> {
 
     /// The eigenvalues of Σ along those of the Hessian: a mixture of a multiple of its data part (the information equality) and of the
     /// identity, with the released trace. How much of the second comes from the released diagonal.
-    fn expected_covariance(
-        &self,
-        overlaps: &[f64],
-        eigenvalues: &[f64],
-        gradient_cov: &[f64],
-    ) -> Vec<f64> {
+    fn expected_covariance(&self, overlaps: &[f64], eigenvalues: &[f64], gradient_cov: &[f64]) -> Vec<f64> {
         let dim = eigenvalues.len();
         let size = dim as f64;
         let noise = self.gradient_cov_std_dev(dim);
@@ -281,18 +263,10 @@ impl NoisyMatrices<'_> {
         } else {
             0.0
         };
-        equality
-            .iter()
-            .map(|e| (1.0 - share) * e + share * round)
-            .collect()
+        equality.iter().map(|e| (1.0 - share) * e + share * round).collect()
     }
 
-    fn directions(
-        &self,
-        overlaps: &[f64],
-        eigenvalues: &Eigenvalues,
-        covariance: &[f64],
-    ) -> Directions {
+    fn directions(&self, overlaps: &[f64], eigenvalues: &Eigenvalues, covariance: &[f64]) -> Directions {
         let squares = self.inverse_squares(&eigenvalues.unequal);
         let inverses: Vec<f64> = squares.iter().map(|m| m.sqrt()).collect();
         let levels = self.inverse_squares(&eigenvalues.equal);
@@ -326,11 +300,7 @@ impl NoisyMatrices<'_> {
                 let found = (level[i] * level[k]).sqrt() * gradient_cov[entry];
                 let prior = DEVIATION.powi(2) * sandwich[i] * sandwich[k];
                 let noise = noise * level[i] * level[k];
-                let weight = if noise > 0.0 {
-                    prior / (prior + noise)
-                } else {
-                    1.0
-                };
+                let weight = if noise > 0.0 { prior / (prior + noise) } else { 1.0 };
                 out[entry] = expected + weight * (found - expected);
             }
         }
@@ -361,17 +331,13 @@ impl NoisyMatrices<'_> {
             for (entry, z) in rotated.iter_mut().zip(draw.gradient_cov) {
                 *entry += draw.sign * noise_in_cov * z;
             }
-            let expected =
-                self.expected_covariance(&spectrum.overlaps, &release.eigenvalues.equal, &rotated);
+            let expected = self.expected_covariance(&spectrum.overlaps, &release.eigenvalues.equal, &rotated);
             let found = self.directions(&spectrum.overlaps, &release.eigenvalues, &expected);
             let shrunk = self.shrink(&found.level, &found.sandwich, &rotated);
             // Row c: contrast c in the released directions.
             let inside = product_transposed(draw.contrasts, &release.vectors, dim);
             let half = product_transposed(&inside, &shrunk, dim);
-            let rows = draw
-                .contrasts
-                .chunks_exact(dim)
-                .zip(inside.chunks_exact(dim));
+            let rows = draw.contrasts.chunks_exact(dim).zip(inside.chunks_exact(dim));
             for ((contrast, inside), half) in rows.zip(half.chunks_exact(dim)) {
                 let weights = |c: &[f64]| -> Vec<f64> { c.iter().map(|x| x * x).collect() };
                 let (true_weights, weights) = (weights(contrast), weights(inside));

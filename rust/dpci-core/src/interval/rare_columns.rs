@@ -42,11 +42,7 @@ impl Gradients<'_> {
 }
 
 /// By how much the sampling variance of each parameter falls short of the part of the greatest one that it has at least.
-pub(super) fn shortfalls(
-    matrices: &NoisyMatrices<'_>,
-    along: &Along<'_>,
-    sampling: &[f64],
-) -> Vec<f64> {
+pub(super) fn shortfalls(matrices: &NoisyMatrices<'_>, along: &Along<'_>, sampling: &[f64]) -> Vec<f64> {
     let dim = along.mean.len();
     let Some(gradients) = matrices.gradients.filter(|g| g.params.len() == dim) else {
         return vec![0.0; dim];
@@ -54,9 +50,7 @@ pub(super) fn shortfalls(
     let inverse = rotate_back_diagonal(&along.mean, along.vectors);
     let curvatures: Vec<f64> = along.mean.iter().map(|m| m.recip()).collect();
     let curvatures = rotate_back_diagonal(&curvatures, along.vectors);
-    let noise = matrices
-        .hessian_noise
-        .map_or(0.0, |law| law.isometric_std_dev(dim));
+    let noise = matrices.hessian_noise.map_or(0.0, |law| law.isometric_std_dev(dim));
     let cov_noise = matrices.gradient_cov_std_dev(dim);
     let convexity = matrices.strong_convexity;
     (0..dim)
@@ -79,10 +73,7 @@ pub(super) fn shortfalls(
             let of_one_sign = mean * (greatest - mean).max(0.0);
             // What Σ can be along the row of the inverse, where the curvature of the parameter is the least.
             let longer = (curvatures[entry] / least).max(1.0);
-            let u: Vec<f64> = inverse[j * dim..(j + 1) * dim]
-                .iter()
-                .map(|a| longer * a)
-                .collect();
+            let u: Vec<f64> = inverse[j * dim..(j + 1) * dim].iter().map(|a| longer * a).collect();
             let rows = matrices.gradient_cov.chunks_exact(dim).zip(&u);
             let released: f64 = rows.map(|(row, a)| a * vector::dot(row, &u)).sum();
             let hidden = released.max(0.0) + HIDING * cov_noise * vector::dot(&u, &u);
@@ -143,10 +134,7 @@ mod tests {
     #[track_caller]
     fn assert_near(found: &[f64], expected: &[f64]) {
         for (f, e) in found.iter().zip(expected) {
-            assert!(
-                (f - e).abs() < 1e-12 * e.abs().max(1e-3),
-                "{found:?} {expected:?}"
-            );
+            assert!((f - e).abs() < 1e-12 * e.abs().max(1e-3), "{found:?} {expected:?}");
         }
     }
 
@@ -162,9 +150,8 @@ mod tests {
         assert_near(&noisy, &[of_one_sign / 3.0, 0.0]);
         // Σ is seen: no more than its entry and two standard deviations of the noise. The curvature is at least .048.
         let seen = (0.001 + 0.002) / 0.048_f64.powi(2) / 100.0;
-        let narrow_at = |params: [f64; 2], rows: &RowDomain| {
-            found([narrow, narrow], &params, rows, [1.0 / 0.05, 2.0])[0]
-        };
+        let narrow_at =
+            |params: [f64; 2], rows: &RowDomain| found([narrow, narrow], &params, rows, [1.0 / 0.05, 2.0])[0];
         assert_near(&[narrow_at([0.3, 0.0], &ball)], &[seen / 3.0]);
         // A block of its own has the same bound here, and without a pull there is nothing.
         let blocks = RowDomain::Blocks(Arc::new(Blocks::new(vec![0.7], vec![0]).unwrap()));
@@ -189,10 +176,7 @@ mod tests {
         let ball = RowDomain::Ball(0.7);
         let inverse = [1.0 / 0.05, 1.0 / 0.5];
         let exact = found([1e-12, 1e-12], &[0.3, -1.0], &ball, inverse);
-        let sandwich = [
-            0.001 / 0.05_f64.powi(2) / 300.0,
-            0.1 / 0.5_f64.powi(2) / 300.0,
-        ];
+        let sandwich = [0.001 / 0.05_f64.powi(2) / 300.0, 0.1 / 0.5_f64.powi(2) / 300.0];
         for (found, third) in exact.iter().zip(sandwich) {
             assert!(*found <= third * (1.0 + 1e-6), "{exact:?}");
         }

@@ -24,27 +24,14 @@ const LAST: [f64; 2] = [3.0, 4.0];
 /// The half widths of several contrasts, to a relative accuracy of 1e-2 or better.
 ///
 /// `a` holds the multipliers of the coordinates of the noise, contrast by contrast.
-pub(super) fn half_widths(
-    v: &[f64],
-    a: &[f64],
-    shape: &ErrorShape,
-    blocks: &Blocks,
-    level: f64,
-) -> Result<Vec<f64>> {
+pub(super) fn half_widths(v: &[f64], a: &[f64], shape: &ErrorShape, blocks: &Blocks, level: f64) -> Result<Vec<f64>> {
     check_level(level)?;
     let matrices = Ratio::new(shape);
-    Contrasts::new(v, a, shape, blocks)?
-        .map(|_, error| error.scale * matrices.quantile(&error.law, 1.0 - level))
+    Contrasts::new(v, a, shape, blocks)?.map(|_, error| error.scale * matrices.quantile(&error.law, 1.0 - level))
 }
 
 /// The tails of several contrasts, each at its own `x`.
-pub(super) fn tails(
-    v: &[f64],
-    a: &[f64],
-    shape: &ErrorShape,
-    blocks: &Blocks,
-    x: &[f64],
-) -> Result<Vec<f64>> {
+pub(super) fn tails(v: &[f64], a: &[f64], shape: &ErrorShape, blocks: &Blocks, x: &[f64]) -> Result<Vec<f64>> {
     check_lengths("statistic", v, x)?;
     if let Some(&value) = x.iter().find(|x| x.is_nan()) {
         return Err(Error::OutOfRange {
@@ -116,11 +103,7 @@ impl<'a> Contrasts<'a> {
         vector::divide(&mut weights, noise);
         let share = (noise / scale).powi(2);
         let [fourth, sixth, eighth] = cumulants::standardised(&weights, self.blocks);
-        let law = Quantiles::new([
-            fourth * share.powi(2),
-            sixth * share.powi(3),
-            eighth * share.powi(4),
-        ]);
+        let law = Quantiles::new([fourth * share.powi(2), sixth * share.powi(3), eighth * share.powi(4)]);
         Ok(Standardised { scale, law })
     }
 }
@@ -236,16 +219,12 @@ impl Ratio {
             Mixture::coarse(shape.matrices).nodes
         };
         let roots = nodes.into_iter().map(|(w, weight)| (w.sqrt(), weight));
-        Self {
-            nodes: roots.collect(),
-        }
+        Self { nodes: roots.collect() }
     }
 
     fn tail(&self, law: &Quantiles, q: f64) -> f64 {
         let terms = self.nodes.iter();
-        terms
-            .map(|(root, weight)| weight * law.tail(q / root))
-            .sum()
+        terms.map(|(root, weight)| weight * law.tail(q / root)).sum()
     }
 
     /// Where the tail is `probability`: regula falsi in the logarithm, with the weights of the Illinois rule.

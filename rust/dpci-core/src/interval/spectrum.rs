@@ -44,12 +44,7 @@ pub(super) struct Simulated<'a> {
 impl<'a> Spectrum<'a> {
     /// From the released eigenvalues; `noise`: standard deviation of an isometric coordinate; `may_be_flat`: the gradients' covariance says
     /// nothing of the eigenvalues.
-    pub(super) fn new(
-        released: &[f64],
-        noise: f64,
-        may_be_flat: bool,
-        draws: &'a MatrixDraws,
-    ) -> Result<Self> {
+    pub(super) fn new(released: &[f64], noise: f64, may_be_flat: bool, draws: &'a MatrixDraws) -> Result<Self> {
         // A first estimate, corrected by what noise does to eigenvalues on average.
         let first = onto_simplex(released);
         let corrected: Vec<f64> = mean_shift(&first, &simulate(&first, noise, draws)?)
@@ -67,22 +62,14 @@ impl<'a> Spectrum<'a> {
                 *overlap += u * u / releases.len() as f64;
             }
         }
-        let simulated = releases
-            .into_iter()
-            .zip(draws.iter())
-            .map(|(release, draw)| {
-                let corrected: Vec<f64> = release
-                    .values
-                    .iter()
-                    .zip(&shift)
-                    .map(|(l, s)| l - s)
-                    .collect();
-                Simulated {
-                    eigenvalues: estimated(&corrected, noise, may_be_flat),
-                    vectors: release.vectors,
-                    draw,
-                }
-            });
+        let simulated = releases.into_iter().zip(draws.iter()).map(|(release, draw)| {
+            let corrected: Vec<f64> = release.values.iter().zip(&shift).map(|(l, s)| l - s).collect();
+            Simulated {
+                eigenvalues: estimated(&corrected, noise, may_be_flat),
+                vectors: release.vectors,
+                draw,
+            }
+        });
         Ok(Self {
             simulated: simulated.collect(),
             eigenvalues,
@@ -106,18 +93,8 @@ fn simulate(eigenvalues: &[f64], noise: f64, draws: &MatrixDraws) -> Result<Vec<
 
 /// Mean released eigenvalues minus the true ones, both in ascending order.
 fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
-    let mean = |j: usize| {
-        releases
-            .iter()
-            .map(|release| release.values[j])
-            .sum::<f64>()
-            / releases.len() as f64
-    };
-    eigenvalues
-        .iter()
-        .enumerate()
-        .map(|(j, h)| mean(j) - h)
-        .collect()
+    let mean = |j: usize| releases.iter().map(|release| release.values[j]).sum::<f64>() / releases.len() as f64;
+    eigenvalues.iter().enumerate().map(|(j, h)| mean(j) - h).collect()
 }
 
 /// Eigenvalues from released ones without their mean shift, in ascending order. Of those that the noise hides only the sum is known: they are
@@ -132,10 +109,7 @@ fn estimated(corrected: &[f64], noise: f64, may_be_flat: bool) -> Eigenvalues {
     let mut unequal = onto_simplex(corrected);
     unequal.sort_unstable_by(f64::total_cmp);
     let edge = |k: usize| 0.5 * noise * (2.0 * k as f64).sqrt();
-    let hidden = unequal
-        .iter()
-        .enumerate()
-        .rposition(|(i, h)| *h <= edge(i + 1));
+    let hidden = unequal.iter().enumerate().rposition(|(i, h)| *h <= edge(i + 1));
     let k = hidden.map_or(0, |i| i + 1);
     if k < 2 || !(noise > 0.0) {
         let equal = unequal.clone();
@@ -297,11 +271,7 @@ mod tests {
         let equal = estimated(&[0.0, 0.0, 9.0], 1.0, false).equal;
         assert_near(&equal, &[PI.sqrt().recip(), PI.sqrt().recip(), 9.0]);
         // Slopes without curvature: nothing speaks for a greater sum.
-        for values in [
-            [0.2, 0.3, 1.0, 9.0],
-            [0.0, 0.0, 0.1, 9.0],
-            [0.0, 0.0, 0.0, 9.0],
-        ] {
+        for values in [[0.2, 0.3, 1.0, 9.0], [0.0, 0.0, 0.1, 9.0], [0.0, 0.0, 0.0, 9.0]] {
             let Eigenvalues { unequal, equal } = estimated(&values, 1.0, true);
             assert_near(&unequal, &estimated(&values, 1.0, false).unequal);
             assert_near(&equal, &unequal);
@@ -332,10 +302,7 @@ mod tests {
         let spectrum = Spectrum::new(&[0.1, 0.5, 2.0], 0.0, false, &draws).unwrap();
         assert_near(&spectrum.eigenvalues.unequal, &[0.1, 0.5, 2.0]);
         assert_near(&spectrum.eigenvalues.equal, &[0.1, 0.5, 2.0]);
-        assert_near(
-            &spectrum.overlaps,
-            &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
-        );
+        assert_near(&spectrum.overlaps, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
         for release in &spectrum.simulated {
             assert_near(&release.eigenvalues.unequal, &[0.1, 0.5, 2.0]);
         }

@@ -124,11 +124,7 @@ mod tests {
     #[test]
     fn the_level_in_use_is_the_one_asked_for() {
         if let Ok(asked) = std::env::var("DPCI_SIMD") {
-            assert_eq!(
-                instruction_set(),
-                asked,
-                "no such level, or not of this processor"
-            );
+            assert_eq!(instruction_set(), asked, "no such level, or not of this processor");
         }
     }
 }

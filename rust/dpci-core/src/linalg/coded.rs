@@ -78,9 +78,7 @@ impl Layout {
         }
         let mut taken = vec![false; n_columns];
         let singles = numbers.iter().map(|j| *j..j.saturating_add(1));
-        let several = categories
-            .iter()
-            .map(|c| c.first..c.first.saturating_add(c.levels));
+        let several = categories.iter().map(|c| c.first..c.first.saturating_add(c.levels));
         for columns in singles.chain(several) {
             let places = taken.get_mut(columns).ok_or_else(refused)?;
             if places.contains(&true) {
@@ -163,13 +161,7 @@ impl Layout {
 
     /// `out[i]` is the product of row i, with these numbers and codes, and a vector: that of the same row stored dense, bit by bit, because the
     /// entries go to the lanes of [`super::rows_times_vector`] in the order of their columns.
-    pub fn times_vector<C: Copy + Into<u32>>(
-        &self,
-        numbers: &[f64],
-        codes: &[C],
-        vector: &[f64],
-        out: &mut [f64],
-    ) {
+    pub fn times_vector<C: Copy + Into<u32>>(&self, numbers: &[f64], codes: &[C], vector: &[f64], out: &mut [f64]) {
         let (p, k) = (self.numbers.len(), self.categories.len());
         let table = self.products(vector);
         for (b, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -208,11 +200,7 @@ impl Layout {
         let mut table = Vec::with_capacity(self.table_len());
         for category in &self.categories {
             table.push(0.0);
-            table.extend(
-                vector[category.columns()]
-                    .iter()
-                    .map(|v| category.value * v),
-            );
+            table.extend(vector[category.columns()].iter().map(|v| category.value * v));
         }
         table
     }
@@ -245,12 +233,7 @@ impl Layout {
     }
 
     /// `table[code of category k in row i] += weights[i]` for all categories.
-    pub fn add_to_bins<C: Copy + Into<u32>>(
-        &self,
-        codes: &[C],
-        weights: &[f64],
-        table: &mut [f64],
-    ) {
+    pub fn add_to_bins<C: Copy + Into<u32>>(&self, codes: &[C], weights: &[f64], table: &mut [f64]) {
         let k = self.categories.len();
         if k == 0 {
             return;
@@ -265,10 +248,7 @@ impl Layout {
     }
 
     /// Places of the codes in a table.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the length of a table is below 2³¹"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the length of a table is below 2³¹")]
     pub fn places<C: Copy + Into<u32>>(&self, codes: &[C], out: &mut Vec<u32>) {
         let k = self.categories.len();
         let starts: Vec<u32> = self.starts[..k].iter().map(|start| *start as u32).collect();

@@ -130,19 +130,14 @@ impl CodedGram {
             numbers.get(j).copied().unwrap_or(layout.n_columns())
         };
         let mut put = |a: usize, b: usize, sum| add(a.max(b), a.min(b), sum);
-        self.numbers
-            .for_each(|a, b, sum| put(column(a), column(b), sum));
+        self.numbers.for_each(|a, b, sum| put(column(a), column(b), sum));
         for (k, category) in layout.categories().iter().enumerate() {
             let width = width(&layout, n_numbers, k);
             let before = n_numbers.next_multiple_of(GROUP);
             for (level, at) in category.columns().enumerate() {
                 let base = self.bases[k] + (level + 1) * width;
-                let sum = |place: usize, factor: f64| {
-                    [
-                        self.high[base + place] * factor,
-                        self.low[base + place] * factor,
-                    ]
-                };
+                let sum =
+                    |place: usize, factor: f64| [self.high[base + place] * factor, self.low[base + place] * factor];
                 for j in 0..n_numbers {
                     put(at, column(j), sum(j, category.value));
                 }

@@ -97,10 +97,7 @@ impl Doubled {
     pub(super) const fn divided(self, divisor: f64) -> Self {
         let rough = self.high / divisor;
         let (product, error) = two_product(rough, divisor);
-        Self::sum(
-            rough,
-            (((self.high - product) - error) + self.low) / divisor,
-        )
+        Self::sum(rough, (((self.high - product) - error) + self.low) / divisor)
     }
 
     /// This number, or `bound` where that is greater; NaN stays NaN.

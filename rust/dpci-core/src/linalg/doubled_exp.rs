@@ -105,10 +105,7 @@ pub fn doubled_exp_ratio(numbers: &mut [Doubled]) {
     for (s, e) in numbers.iter_mut().zip(falling) {
         *s = if s.rounded() <= LONGEST_SERIES {
             let series = |sum, c: &Doubled| *c + *s * sum;
-            one / INVERSE_FACTORIALS
-                .iter()
-                .rev()
-                .fold(Doubled::default(), series)
+            one / INVERSE_FACTORIALS.iter().rev().fold(Doubled::default(), series)
         } else {
             *s * e / (one - e)
         };

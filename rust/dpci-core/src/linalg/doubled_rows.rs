@@ -12,12 +12,7 @@ const COLUMNS: usize = 32;
 
 /// `sums[i] += factor[i]·x[i]`; halves are apart, so that vectors hold them as they are.
 #[inline(always)]
-fn add_products<const N: usize>(
-    [high, low]: [&mut [f64; N]; 2],
-    factor: Doubled,
-    x: &[f64; N],
-    fused: bool,
-) {
+fn add_products<const N: usize>([high, low]: [&mut [f64; N]; 2], factor: Doubled, x: &[f64; N], fused: bool) {
     for ((high, low), x) in high.iter_mut().zip(low).zip(x) {
         let sum = Doubled::of_halves([*high, *low]) + factor.times(*x, fused);
         [*high, *low] = sum.halves();
@@ -83,15 +78,7 @@ mod tests {
 
     #[test]
     fn rows_are_added_as_one_by_one() {
-        for (n, dim) in [
-            (1, 1),
-            (3, 21),
-            (19, 4),
-            (128, 9),
-            (5, 0),
-            (33, 70),
-            (4, 32),
-        ] {
+        for (n, dim) in [(1, 1), (3, 21), (19, 4), (128, 9), (5, 0), (33, 70), (4, 32)] {
             let rows: Vec<f64> = (0..n * dim).map(|i| (i as f64 * 0.7).sin()).collect();
             let vector = |length: usize| -> Vec<Doubled> {
                 let number = |i| Doubled::sum((i as f64 * 1.3).cos(), 1e-17 * (i as f64).sin());

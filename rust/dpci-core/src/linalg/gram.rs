@@ -82,9 +82,7 @@ impl GramAccumulator {
     pub(super) fn for_each(mut self, mut add: impl FnMut(usize, usize, [f64; 2])) {
         self.flush();
         let [high, low] = self.total.halves();
-        let sums = high
-            .chunks_exact(LEFT * RIGHT)
-            .zip(low.chunks_exact(LEFT * RIGHT));
+        let sums = high.chunks_exact(LEFT * RIGHT).zip(low.chunks_exact(LEFT * RIGHT));
         for ((high, low), (p, q)) in sums.zip(tiles(self.dim)) {
             // Tile entry (i, j) is the product of columns LEFT·p + i and RIGHT·q + j; the lower triangle is kept.
             for (at, (high, low)) in high.iter().zip(low).enumerate() {
@@ -295,8 +293,7 @@ impl AddBlock<'_> {
                     }
                     let left = self.left.columns_from(LEFT * p);
                     let right = self.right.columns_from(right);
-                    let sums =
-                        tile_kernel::<S, f64, VECTORS>(simd, (left, stride), (right, stride));
+                    let sums = tile_kernel::<S, f64, VECTORS>(simd, (left, stride), (right, stride));
                     let factor = simd.splat_f64s(self.factor);
                     for (i, sums) in sums.into_iter().enumerate() {
                         let target = &mut tile[i * RIGHT + column..][..width];
@@ -320,9 +317,7 @@ pub(super) fn tile_kernel<S: Simd, T: Number, const VECTORS: usize>(
 ) -> [[T::Vector<S>; VECTORS]; LEFT] {
     let width = VECTORS * (size_of::<T::Vector<S>>() / size_of::<T>());
     let mut sums = [[T::splat(simd, T::default()); VECTORS]; LEFT];
-    let rows = left
-        .chunks_exact(left_stride)
-        .zip(right.chunks_exact(right_stride));
+    let rows = left.chunks_exact(left_stride).zip(right.chunks_exact(right_stride));
     for (l, r) in rows {
         let r = T::vectors::<S>(&r[..width]);
         for (sums, &value) in sums.iter_mut().zip(&l[..LEFT]) {
@@ -336,12 +331,7 @@ pub(super) fn tile_kernel<S: Simd, T: Number, const VECTORS: usize>(
 }
 
 /// `Σ weights[i] xᵢ xᵢᵀ` over contiguous rows of `dim` entries; row-major, exactly symmetric.
-pub fn weighted_gram(
-    rows: &[f64],
-    dim: usize,
-    weights: &[f64],
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
+pub fn weighted_gram(rows: &[f64], dim: usize, weights: &[f64], exec: &Executor<'_>) -> Result<Vec<f64>> {
     if dim == 0 || weights.is_empty() {
         return Err(Error::Empty {
             rows: weights.len(),
@@ -367,10 +357,7 @@ pub fn weighted_gram(
         total.merge(&part);
         total
     });
-    let empty = Error::Empty {
-        rows: 0,
-        params: dim,
-    };
+    let empty = Error::Empty { rows: 0, params: dim };
     total.map(|t| t.finish(1.0)).ok_or(empty)
 }
 

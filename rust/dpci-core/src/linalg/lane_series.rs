@@ -35,11 +35,7 @@ pub fn single_series<const K: usize, const N: usize>(
     series: &[[f32; N]; K],
     out: &mut [SingleLane],
 ) -> SingleLane {
-    struct Op<'a, const K: usize, const N: usize>(
-        &'a [SingleLane],
-        &'a [[f32; N]; K],
-        &'a mut [SingleLane],
-    );
+    struct Op<'a, const K: usize, const N: usize>(&'a [SingleLane], &'a [[f32; N]; K], &'a mut [SingleLane]);
     impl<const K: usize, const N: usize> WithSimd for Op<'_, K, N> {
         type Output = SingleLane;
         #[inline(always)]

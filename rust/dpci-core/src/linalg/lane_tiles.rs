@@ -140,9 +140,11 @@ impl WithSimd for Hold<'_> {
         let held = &mut self.tiles.weights;
         let first = held.len();
         let [one, other] = self.weights;
-        held.extend(one.iter().zip(other).map(|(one, other)| {
-            std::array::from_fn(|lane| [f32::of(one[lane]), f32::of(other[lane])])
-        }));
+        held.extend(
+            one.iter()
+                .zip(other)
+                .map(|(one, other)| std::array::from_fn(|lane| [f32::of(one[lane]), f32::of(other[lane])])),
+        );
         let rows = &mut self.tiles.rows;
         rows.n_rows = held.len();
         let stride = rows.stride;
@@ -282,9 +284,7 @@ mod tests {
                     tiles.add_to(set, lane, 2.0, &mut found);
                     for a in 0..dim {
                         for b in 0..=a {
-                            let terms = (0..n).map(|i| {
-                                weight(set, i, lane) * rows[i * dim + a] * rows[i * dim + b]
-                            });
+                            let terms = (0..n).map(|i| weight(set, i, lane) * rows[i * dim + a] * rows[i * dim + b]);
                             let expected = terms.sum::<f64>() / 2.0;
                             assert!((found[a * dim + b] - expected).abs() < 1e-4, "{arch:?}");
                         }

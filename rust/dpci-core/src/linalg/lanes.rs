@@ -140,12 +140,7 @@ fn load<S: Simd, T: Number, const V: usize>(lane: &[T; LANES]) -> [T::Vector<S>;
 
 /// `sum += x · lane`.
 #[inline(always)]
-fn add<S: Simd, T: Number, const V: usize>(
-    simd: S,
-    x: T,
-    lane: [T::Vector<S>; V],
-    sum: &mut [T::Vector<S>; V],
-) {
+fn add<S: Simd, T: Number, const V: usize>(simd: S, x: T, lane: [T::Vector<S>; V], sum: &mut [T::Vector<S>; V]) {
     let x = T::splat(simd, x);
     for (s, l) in sum.iter_mut().zip(lane) {
         *s = T::multiply_add(simd, x, l, *s);
@@ -158,12 +153,7 @@ fn store<S: Simd, T: Number, const V: usize>(sum: [T::Vector<S>; V], out: &mut [
 }
 
 #[inline(always)]
-fn predict<S: Simd, const V: usize, const R: usize>(
-    simd: S,
-    rows: LaneRows<'_>,
-    points: &[Lane],
-    out: &mut [Lane],
-) {
+fn predict<S: Simd, const V: usize, const R: usize>(simd: S, rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
     match rows {
         LaneRows::Dense(rows) => predict_dense::<S, f64, V, R>(simd, rows, points, out),
         LaneRows::Sparse(rows) => {
@@ -300,25 +290,20 @@ mod tests {
             let points: Vec<Lane> = (0..width)
                 .map(|j| std::array::from_fn(|l| (j * LANES + l) as f64 * 0.1))
                 .collect();
-            let weights: Vec<Lane> = (0..n)
-                .map(|i| std::array::from_fn(|l| (i + l) as f64 * 0.3))
-                .collect();
+            let weights: Vec<Lane> = (0..n).map(|i| std::array::from_fn(|l| (i + l) as f64 * 0.3)).collect();
             let columns: Vec<i32> = (0..i32::try_from(width).unwrap()).collect();
-            let sparse: Vec<SparseRow<'_>> =
-                rows.chunks(width).map(|r| (&columns[..], r)).collect();
+            let sparse: Vec<SparseRow<'_>> = rows.chunks(width).map(|r| (&columns[..], r)).collect();
             for rows_as in [LaneRows::Dense(&rows), LaneRows::Sparse(&sparse)] {
                 let (mut u, mut g) = (vec![[1.0; LANES]; n], vec![[1.0; LANES]; width]);
                 lanes_predict(rows_as, &points, &mut u);
                 lanes_accumulate(rows_as, &weights, &mut g);
                 for l in 0..LANES {
                     for i in 0..n {
-                        let expected: f64 =
-                            (0..width).map(|j| rows[i * width + j] * points[j][l]).sum();
+                        let expected: f64 = (0..width).map(|j| rows[i * width + j] * points[j][l]).sum();
                         assert!((u[i][l] - 1.0 - expected).abs() < 1e-12);
                     }
                     for j in 0..width {
-                        let expected: f64 =
-                            (0..n).map(|i| rows[i * width + j] * weights[i][l]).sum();
+                        let expected: f64 = (0..n).map(|i| rows[i * width + j] * weights[i][l]).sum();
                         assert!((g[j][l] - 1.0 - expected).abs() < 1e-12);
                     }
                 }

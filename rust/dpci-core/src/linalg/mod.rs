@@ -41,16 +41,14 @@ pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
 pub use lane_series::{lanes_series, lanes_sigmoid_rates, single_series};
 pub use lanes::{
-    LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict,
-    lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
+    LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict, lanes_product,
+    lanes_scale, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::{MultiGram, Precision};
 pub use packed::PackedBlock;
 pub use place::{Run, clip_rows, one_entry, one_within, place_rows};
 pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
-pub use single_lanes::{
-    SingleLane, single_accumulate, single_add, single_count, single_of, single_predict,
-};
+pub use single_lanes::{SingleLane, single_accumulate, single_add, single_count, single_of, single_predict};
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
 pub const MAX_MATRIX_DIM: usize = 1 << 14;
 
@@ -65,6 +63,6 @@ pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
 }
 
 pub use symmetric::{
-    Cholesky, Eigen, add_diagonal, identity, product_transposed, project_eigenvalues,
-    solve_positive_part, solve_square, times, transposed,
+    Cholesky, Eigen, add_diagonal, identity, product_transposed, project_eigenvalues, solve_positive_part,
+    solve_square, times, transposed,
 };

@@ -85,12 +85,7 @@ impl MultiGram {
     }
 
     /// Adds sparse rows, each followed by `last` (an intercept) where it is given.
-    pub fn add_sparse(
-        &mut self,
-        rows: &[SparseRow<'_>],
-        last: Option<f64>,
-        weights: [&[Lane]; SETS],
-    ) {
+    pub fn add_sparse(&mut self, rows: &[SparseRow<'_>], last: Option<f64>, weights: [&[Lane]; SETS]) {
         crate::linalg::arch().dispatch(AddSparse {
             dim: self.dim,
             rows,
@@ -177,8 +172,7 @@ mod tests {
                     .map(|i| std::array::from_fn(|l| (i * 3 + l + 7 * set) as f64 * 0.1))
                     .collect()
             });
-            let part =
-                |range: std::ops::Range<usize>| [&weights[0][range.clone()], &weights[1][range]];
+            let part = |range: std::ops::Range<usize>| [&weights[0][range.clone()], &weights[1][range]];
             let mut dense = MultiGram::new(dim, Precision::Double);
             // Two blocks, the second shorter.
             dense.add(&features[..4 * width], Some(2.0), part(0..4));
@@ -190,11 +184,7 @@ mod tests {
             let mut sparse = MultiGram::new(dim, Precision::Double);
             sparse.add_sparse(&rows, Some(2.0), part(0..n));
             let entry = |i: usize, a: usize| {
-                if a == width {
-                    2.0
-                } else {
-                    features[i * width + a]
-                }
+                if a == width { 2.0 } else { features[i * width + a] }
             };
             let mut single = MultiGram::new(dim, Precision::Single);
             single.add(&features[..4 * width], Some(2.0), part(0..4));
@@ -211,8 +201,7 @@ mod tests {
                 let (d, s) = (dense.finish(set, lane, 2.0), sparse.finish(set, lane, 2.0));
                 for a in 0..dim {
                     for b in 0..dim {
-                        let products =
-                            (0..n).map(|i| weights[set][i][lane] * entry(i, a) * entry(i, b));
+                        let products = (0..n).map(|i| weights[set][i][lane] * entry(i, a) * entry(i, b));
                         let expected: f64 = products.sum::<f64>() / 2.0;
                         assert!((d[a * dim + b] - expected).abs() < 1e-12, "{dim}");
                         assert!((rounded[a * dim + b] - expected).abs() < 1e-5, "{dim}");
@@ -231,31 +220,22 @@ mod tests {
             [Precision::Single, Precision::Double].map(|precision| MultiGram::new(dim, precision));
         let mut state = 1_u64;
         let mut next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
         for _ in 0..n_blocks {
             let rows: Vec<f64> = (0..block * dim).map(|_| next() - 0.3).collect();
-            let weights: [Vec<Lane>; SETS] = std::array::from_fn(|_| {
-                (0..block)
-                    .map(|_| std::array::from_fn(|_| 3.0 * next()))
-                    .collect()
-            });
+            let weights: [Vec<Lane>; SETS] =
+                std::array::from_fn(|_| (0..block).map(|_| std::array::from_fn(|_| 3.0 * next())).collect());
             for gram in [&mut single, &mut double] {
                 gram.add(&rows, None, [&weights[0], &weights[1]]);
             }
         }
         for (set, lane) in [(0, 3), (1, 15)] {
-            let [rounded, exact] =
-                [&mut single, &mut double].map(|gram| gram.finish(set, lane, 1.0));
+            let [rounded, exact] = [&mut single, &mut double].map(|gram| gram.finish(set, lane, 1.0));
             for (rounded, exact) in rounded.iter().zip(&exact) {
                 // Of the diagonal, which is 1.5 times the mean of a square of 0.12 for each of 32,768 rows.
-                assert!(
-                    (rounded - exact).abs() < 5e-8 * 6_000.0,
-                    "{rounded} {exact}"
-                );
+                assert!((rounded - exact).abs() < 5e-8 * 6_000.0, "{rounded} {exact}");
                 assert!((rounded - exact).abs() > 0.0);
             }
         }

@@ -19,12 +19,7 @@ pub(super) trait Number: Copy + Default + Into<f64> {
     fn multiply<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
 
     /// `a · b + c`.
-    fn multiply_add<S: Simd>(
-        simd: S,
-        a: Self::Vector<S>,
-        b: Self::Vector<S>,
-        c: Self::Vector<S>,
-    ) -> Self::Vector<S>;
+    fn multiply_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
 
     /// The greater one of `a` and `|b|`; `a` where `b` is NaN.
     fn greater_size<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
@@ -36,12 +31,7 @@ pub(super) trait Number: Copy + Default + Into<f64> {
     fn vectors_mut<S: Simd>(values: &mut [Self]) -> &mut [Self::Vector<S>];
 
     /// [`add_pairs`] with as many sums as the registers of the processor hold.
-    fn add_pairs<S: Simd>(
-        simd: S,
-        columns: &[[Self; BLOCK]],
-        weights: [&[[Self; LANES]]; SETS],
-        pairs: &mut [Pair],
-    );
+    fn add_pairs<S: Simd>(simd: S, columns: &[[Self; BLOCK]], weights: [&[[Self; LANES]]; SETS], pairs: &mut [Pair]);
 }
 
 /// The parts of both precisions that differ in names alone.

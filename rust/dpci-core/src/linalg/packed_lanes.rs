@@ -63,10 +63,7 @@ impl<T: Number> Packed<T> {
             held[self.n_rows..].fill([T::default(); LANES]);
         }
         self.n_rows = 0;
-        crate::linalg::arch().dispatch(AddHeld {
-            packed: self,
-            pairs,
-        });
+        crate::linalg::arch().dispatch(AddHeld { packed: self, pairs });
     }
 }
 
@@ -128,8 +125,7 @@ pub(super) fn add_pairs<S: Simd, T: Number, const PAIRS: usize, const VECTORS: u
     weights: [&[[T; LANES]]; SETS],
     pairs: &mut [Pair],
 ) {
-    let mut triangle =
-        (0..columns.len()).flat_map(|row| (0..=row).map(move |column| (row, column)));
+    let mut triangle = (0..columns.len()).flat_map(|row| (0..=row).map(move |column| (row, column)));
     let (groups, rest) = pairs.as_chunks_mut::<PAIRS>();
     let mut products = [[T::default(); BLOCK]; PAIRS];
     for group in groups {
@@ -143,12 +139,7 @@ pub(super) fn add_pairs<S: Simd, T: Number, const PAIRS: usize, const VECTORS: u
         if let Some((row, column)) = triangle.next() {
             multiply(simd, &columns[row], &columns[column], product);
         }
-        kernel::<S, T, 1, VECTORS>(
-            simd,
-            std::array::from_ref(product),
-            weights,
-            std::array::from_mut(pair),
-        );
+        kernel::<S, T, 1, VECTORS>(simd, std::array::from_ref(product), weights, std::array::from_mut(pair));
     }
 }
 

@@ -56,12 +56,7 @@ wide_loop! {
 
 /// Reads some columns of contiguous rows as a category: adds to the codes the place of each row's one entry, counted from 1, or 0, and
 /// sets the bits of the entries where they are not known. Whether no row has two entries or another one.
-pub fn one_entry(
-    rows: &[f64],
-    width: usize,
-    columns: &Range<usize>,
-    (codes, bits): (&mut Vec<u32>, &mut u64),
-) -> bool {
+pub fn one_entry(rows: &[f64], width: usize, columns: &Range<usize>, (codes, bits): (&mut Vec<u32>, &mut u64)) -> bool {
     let mut holds = true;
     add_codes(rows, &width, columns, codes, bits, &mut holds);
     holds

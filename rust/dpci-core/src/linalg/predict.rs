@@ -97,10 +97,7 @@ impl<const SCALED: bool> RowsTimesVector<'_, SCALED> {
         let width = vector.len();
         let scale = |i: usize| if SCALED { scales[i] } else { 1.0 };
         let quads = out.len() / 4 * 4;
-        let groups = rows
-            .chunks_exact(4 * width)
-            .zip(out.chunks_exact_mut(4))
-            .enumerate();
+        let groups = rows.chunks_exact(4 * width).zip(out.chunks_exact_mut(4)).enumerate();
         for (group, (rows, out)) in groups {
             // Four rows share the loads of the vector and hide the latency of the sums.
             let rows: [&[f64]; 4] = std::array::from_fn(|k| &rows[k * width..][..width]);
@@ -126,11 +123,7 @@ fn products<S: Simd, const V: usize, const R: usize, const SCALED: bool>(
     let mut sums = [[simd.splat_f64s(0.0); V]; R];
     // Not a multiply-add, which rounds once where the processor has it.
     let add = |sum: &mut S::f64s, scale: S::f64s, entries: S::f64s, v: S::f64s| {
-        let entries = if SCALED {
-            simd.mul_f64s(scale, entries)
-        } else {
-            entries
-        };
+        let entries = if SCALED { simd.mul_f64s(scale, entries) } else { entries };
         *sum = simd.add_f64s(*sum, simd.mul_f64s(entries, v));
     };
     let (chunks, tail) = vector.as_chunks::<LANES>();

@@ -107,8 +107,7 @@ mod tests {
                     assert!((f64::from(products[i][l]) - expected).abs() < 1e-6 * size);
                 }
                 for j in 0..width {
-                    let terms =
-                        (0..n).map(|i| 0.5 * f64::from(counts[i][l]) * entries[i * width + j]);
+                    let terms = (0..n).map(|i| 0.5 * f64::from(counts[i][l]) * entries[i * width + j]);
                     let (expected, size) = terms.fold((3.0, 3.0), |(a, b), t| (a + t, b + t.abs()));
                     assert!((totals[j][l] - expected).abs() < 1e-6 * size);
                 }

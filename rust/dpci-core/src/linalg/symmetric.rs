@@ -92,12 +92,7 @@ impl Eigen {
 
 /// The minimiser of `xᵀAx - 2bᵀx` over the span of the eigenvectors of `matrix` = A whose eigenvalues are positive beyond rounding; 0 if
 /// there are none.
-pub fn solve_positive_part(
-    matrix: &[f64],
-    dim: usize,
-    name: &'static str,
-    rhs: &[f64],
-) -> Result<Vec<f64>> {
+pub fn solve_positive_part(matrix: &[f64], dim: usize, name: &'static str, rhs: &[f64]) -> Result<Vec<f64>> {
     let eigen = Eigen::new(matrix, dim, name)?;
     let greatest = eigen.values.iter().fold(0.0, |a: f64, v| a.max(v.abs()));
     let rounding = dim as f64 * f64::EPSILON * greatest;
@@ -164,20 +159,11 @@ pub fn identity(dim: usize) -> Vec<f64> {
 }
 
 /// Solves `matrix · x = rhs` for a square row-major matrix and one or more vectors `rhs`, one after another; `name` is used in the error.
-pub fn solve_square(
-    matrix: &[f64],
-    rhs: &[f64],
-    dim: usize,
-    name: &'static str,
-) -> Result<Vec<f64>> {
+pub fn solve_square(matrix: &[f64], rhs: &[f64], dim: usize, name: &'static str) -> Result<Vec<f64>> {
     let mut solution = rhs.to_vec();
     let factor = PartialPivLu::new(MatRef::from_row_major_slice(matrix, dim, dim));
     let count = rhs.len() / dim.max(1);
-    factor.solve_in_place(MatMut::from_column_major_slice_mut(
-        &mut solution,
-        dim,
-        count,
-    ));
+    factor.solve_in_place(MatMut::from_column_major_slice_mut(&mut solution, dim, count));
     if solution.iter().all(|v| v.is_finite()) {
         Ok(solution)
     } else {
@@ -215,12 +201,7 @@ mod tests {
         };
         let rhs: Vec<f64> = expected.chunks_exact(3).flat_map(product).collect();
         let found = solve_square(&matrix, &rhs, 3, "it").unwrap();
-        assert!(
-            found
-                .iter()
-                .zip(expected)
-                .all(|(f, e)| (f - e).abs() < 1e-14)
-        );
+        assert!(found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-14));
         assert!(solve_square(&[1.0, 2.0, 2.0, 4.0], &[1.0, 0.0], 2, "it").is_err());
         assert!(solve_square(&[f64::NAN; 4], &[1.0, 0.0], 2, "it").is_err());
     }

@@ -13,24 +13,16 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Euclidean norm, without overflow for finite entries; NaN if any entry is NaN.
 pub fn norm(a: &[f64]) -> f64 {
     // Not f64::max, which drops NaN: a NaN gradient would look converged, a NaN row would look short.
-    let largest = a.iter().fold(0.0_f64, |m, v| {
-        if v.abs() <= m || m.is_nan() {
-            m
-        } else {
-            v.abs()
-        }
-    });
+    let largest = a
+        .iter()
+        .fold(0.0_f64, |m, v| if v.abs() <= m || m.is_nan() { m } else { v.abs() });
     if !(largest > 0.0) || !largest.is_finite() {
         return largest;
     }
     if (1e-140..1e140).contains(&largest) {
         return dot(a, a).sqrt();
     }
-    largest
-        * a.iter()
-            .map(|v| (v / largest) * (v / largest))
-            .sum::<f64>()
-            .sqrt()
+    largest * a.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt()
 }
 
 /// Upper bound on the Euclidean norm: products, sums of nonnegative terms, root and scaling err by less than `len/2 + 6` units of
@@ -225,8 +217,7 @@ pub fn move_rows(rows: &[f64], width: usize, map: &[f64], out: &mut [f64]) {
                 for (rows, out) in groups.zip(out.chunks_mut(ROWS * width)) {
                     let n = rows.len() / width;
                     // Fewer rows than the others have: the last one again.
-                    let row: [&[f64]; ROWS] =
-                        std::array::from_fn(|r| &rows[r.min(n - 1) * width..][..width]);
+                    let row: [&[f64]; ROWS] = std::array::from_fn(|r| &rows[r.min(n - 1) * width..][..width]);
                     let mut sums = [simd.splat_f64s(0.0); ROWS];
                     for (k, p) in panel.iter().enumerate() {
                         for (sum, row) in sums.iter_mut().zip(row) {
@@ -261,20 +252,8 @@ pub fn rows_norm_bounds(rows: &[f64], width: usize, out: &mut [f64]) {
 }
 
 /// `out[place..] += weights[i]·rows[i]` for the contiguous rows of `width` entries that have a place; `places` are pairs (i, place).
-pub fn scatter_weighted_rows(
-    rows: &[f64],
-    width: usize,
-    weights: &[f64],
-    places: &[(usize, usize)],
-    out: &mut [f64],
-) {
-    struct Op<'a>(
-        &'a [f64],
-        usize,
-        &'a [f64],
-        &'a [(usize, usize)],
-        &'a mut [f64],
-    );
+pub fn scatter_weighted_rows(rows: &[f64], width: usize, weights: &[f64], places: &[(usize, usize)], out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], usize, &'a [f64], &'a [(usize, usize)], &'a mut [f64]);
     impl WithSimd for Op<'_> {
         type Output = ();
         #[inline(always)]
@@ -311,8 +290,7 @@ mod tests {
                 move_rows(&rows, width, &map, &mut moved);
                 for (k, value) in moved.iter().enumerate() {
                     let (row, column) = (&rows[k / width * width..], k % width);
-                    let plain =
-                        (0..width).fold(0.0, |sum, j| sum + row[j] * map[j * width + column]);
+                    let plain = (0..width).fold(0.0, |sum, j| sum + row[j] * map[j * width + column]);
                     assert_eq!(value.to_bits(), f64::to_bits(plain));
                 }
                 let (mut squares, mut bounds) = (vec![9.0; n], vec![9.0; n]);
@@ -325,10 +303,7 @@ mod tests {
                     let row = &rows[i * width..][..width];
                     assert!((squares[i] - dot(row, row)).abs() < 1e-13);
                     assert!(bounds[i] >= norm(row) && bounds[i] <= norm_bound(row) * (1.0 + 1e-14));
-                    expected
-                        .iter_mut()
-                        .zip(row)
-                        .for_each(|(e, r)| *e += weights[i] * r);
+                    expected.iter_mut().zip(row).for_each(|(e, r)| *e += weights[i] * r);
                 }
                 assert!(g.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13));
                 // All in one place, from the last row to the first: the same sum; the entry before it stays.
@@ -337,12 +312,7 @@ mod tests {
                 scattered.extend(wave(width, 0.1));
                 scatter_weighted_rows(&rows, width, &weights, &places, &mut scattered);
                 assert!((scattered[0] - 0.5).abs() < f64::MIN_POSITIVE);
-                assert!(
-                    scattered[1..]
-                        .iter()
-                        .zip(&expected)
-                        .all(|(a, b)| (a - b).abs() < 1e-13)
-                );
+                assert!(scattered[1..].iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13));
             }
         }
     }

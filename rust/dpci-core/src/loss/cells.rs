@@ -4,11 +4,7 @@
 const TOLERANCE: f64 = 1e-4;
 
 /// Bound on the supremum over `[low, high]`: `bound` holds for all of a cell and falls to `value` as the cell shrinks to a point.
-pub(super) fn greatest(
-    range: [f64; 2],
-    bound: impl Fn(f64, f64) -> f64,
-    value: impl Fn(f64) -> f64,
-) -> f64 {
+pub(super) fn greatest(range: [f64; 2], bound: impl Fn(f64, f64) -> f64, value: impl Fn(f64) -> f64) -> f64 {
     let mut found = value(range[0]).max(value(range[1]));
     let mut claimed = found;
     let mut open = vec![range];
@@ -73,8 +69,7 @@ pub(super) fn greatest_distance(push: impl Fn(f64) -> f64, radius: f64) -> f64 {
     // The first slopes of a pair of ranges of cells and their last angles: the distance is convex in each slope.
     let bound = |[a, b]: [usize; 2], size: usize| {
         let (s, t) = (slopes[a], slopes[b]);
-        s.max(t)
-            .max(distance(s, t, angle(a + size) + angle(b + size)))
+        s.max(t).max(distance(s, t, angle(a + size) + angle(b + size)))
     };
     let mut greatest = 1.0_f64;
     let mut open = vec![([0, 0], ANGLES)];

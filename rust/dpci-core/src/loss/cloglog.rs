@@ -114,10 +114,7 @@ impl Loss for CLogLog {
     /// `e^{-z}` is convex, so at an end; no slope of the positive class is greater, as `s² ≤ e^s - 1`.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let greatest = exp_up(radius);
-        let ends = [
-            greatest - tilt * radius,
-            self.greatest_push(radius) + tilt * radius,
-        ];
+        let ends = [greatest - tilt * radius, self.greatest_push(radius) + tilt * radius];
         ends[0].max(ends[1]) + 16.0 * f64::EPSILON * (greatest + tilt * radius)
     }
 

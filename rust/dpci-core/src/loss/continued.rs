@@ -39,9 +39,7 @@ impl Continued {
             curvature_bound: loss.sup_curvature(reach).min(loss.curvature_bound()),
             loss: Arc::clone(loss),
         };
-        found.slope_bound = loss
-            .sup_slope(reach)
-            .max(found.at_ends(FAR, |slope, _| slope));
+        found.slope_bound = loss.sup_slope(reach).max(found.at_ends(FAR, |slope, _| slope));
         Some(found)
     }
 
@@ -161,9 +159,7 @@ impl Loss for Continued {
 
     fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
         let within = self.loss.sup_weighted_sum(k, radius.min(self.reach));
-        within.max(self.at_ends(radius.min(FAR), |slope, curvature| {
-            k * curvature + slope * slope
-        }))
+        within.max(self.at_ends(radius.min(FAR), |slope, curvature| k * curvature + slope * slope))
     }
 
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {

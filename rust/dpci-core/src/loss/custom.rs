@@ -74,17 +74,9 @@ impl Custom {
                     value,
                 });
             }
-            check(
-                lower < upper,
-                "target_bounds[0]",
-                "less than target_bounds[1]",
-                lower,
-            )?;
+            check(lower < upper, "target_bounds[0]", "less than target_bounds[1]", lower)?;
         }
-        let loss = Self {
-            functions,
-            declared,
-        };
+        let loss = Self { functions, declared };
         for y in loss.target_grid() {
             loss.check_declaration(y)?;
         }
@@ -108,9 +100,7 @@ impl Custom {
     /// `l(u; y)` by row.
     fn values(&self, u: &[f64], y: &[f64]) -> Result<Vec<f64>> {
         let mut values = vec![0.0; u.len()];
-        finite("value", &mut values, u, y, |o| {
-            self.functions.value(u, y, o)
-        })?;
+        finite("value", &mut values, u, y, |o| self.functions.value(u, y, o))?;
         Ok(values)
     }
 
@@ -160,17 +150,11 @@ impl Custom {
             }
             let least = self.declared.strong_convexity;
             if least > 0.0 && curvature[i] < least * (1.0 - SLACK) {
-                return broken(
-                    &format!("curvature={} below strong_convexity={least}", curvature[i]),
-                    i,
-                );
+                return broken(&format!("curvature={} below strong_convexity={least}", curvature[i]), i);
             }
             if curvature[i] < -self.declared.curvature_bound * SLACK {
                 return broken(
-                    &format!(
-                        "negative curvature={} (the loss must be convex)",
-                        curvature[i]
-                    ),
+                    &format!("negative curvature={} (the loss must be convex)", curvature[i]),
                     i,
                 );
             }
@@ -178,36 +162,24 @@ impl Custom {
         if self.declared.one_signed {
             let tiny = self.declared.slope_bound * SLACK;
             if slope.iter().any(|s| *s > tiny) && slope.iter().any(|s| *s < -tiny) {
-                return broken(
-                    "a slope of both signs although one_signed=True was declared",
-                    0,
-                );
+                return broken("a slope of both signs although one_signed=True was declared", 0);
             }
         }
         for i in 1..u.len() {
             let step = u[i] - u[i - 1];
             // Convexity: slope(a)·step ≤ value(b) - value(a) ≤ slope(b)·step.
             let rise = value[i] - value[i - 1];
-            let slack = SLACK
-                * (self.declared.slope_bound * step + value[i].abs() + value[i - 1].abs())
-                + 1e-9;
+            let slack = SLACK * (self.declared.slope_bound * step + value[i].abs() + value[i - 1].abs()) + 1e-9;
             if rise < slope[i - 1] * step - slack || rise > slope[i] * step + slack {
                 return broken("a slope that is not the derivative of a convex function", i);
             }
             // The mean curvature between two near points lies near the curvatures at its ends.
             let bend = slope[i] - slope[i - 1];
-            let slack =
-                SLACK * self.declared.slope_bound + 1e-2 * self.declared.curvature_bound * step;
-            if bend
-                > self.declared.curvature_bound * step * (1.0 + SLACK)
-                    + SLACK * self.declared.slope_bound
-            {
+            let slack = SLACK * self.declared.slope_bound + 1e-2 * self.declared.curvature_bound * step;
+            if bend > self.declared.curvature_bound * step * (1.0 + SLACK) + SLACK * self.declared.slope_bound {
                 return broken("a slope that grows faster than curvature_bound", i);
             }
-            let (low, high) = (
-                curvature[i].min(curvature[i - 1]),
-                curvature[i].max(curvature[i - 1]),
-            );
+            let (low, high) = (curvature[i].min(curvature[i - 1]), curvature[i].max(curvature[i - 1]));
             let near = step <= 0.011 && (high - low) < 0.2 * self.declared.curvature_bound;
             if near && (bend < low * step - slack || bend > high * step + slack) {
                 return broken("a curvature that is not the derivative of the slope", i);
@@ -281,9 +253,7 @@ impl Loss for Custom {
             finite("slope", slope, u, y, |o| self.functions.slope(u, y, o))?;
         }
         if let Some(curvature) = out.curvature {
-            finite("curvature", curvature, u, y, |o| {
-                self.functions.curvature(u, y, o)
-            })?;
+            finite("curvature", curvature, u, y, |o| self.functions.curvature(u, y, o))?;
         }
         Ok(())
     }
@@ -306,8 +276,7 @@ impl Loss for Custom {
     }
 
     fn sup_joint_norm(&self, alpha: f64, _radius: f64) -> f64 {
-        (alpha * self.declared.curvature_bound)
-            .hypot(self.declared.slope_bound * self.declared.slope_bound)
+        (alpha * self.declared.curvature_bound).hypot(self.declared.slope_bound * self.declared.slope_bound)
     }
 
     /// Infinite: the values are in the caller's code.

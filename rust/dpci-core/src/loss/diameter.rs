@@ -103,10 +103,7 @@ mod tests {
                 let angles: Vec<f64> = (0..=CELLS)
                     .map(|i| std::f64::consts::PI * f64::from(i) / f64::from(CELLS))
                     .collect();
-                let slopes: Vec<f64> = angles
-                    .iter()
-                    .map(|a| slope(&*loss, radius * a.cos()))
-                    .collect();
+                let slopes: Vec<f64> = angles.iter().map(|a| slope(&*loss, radius * a.cos())).collect();
                 let mut greatest = 0.0_f64;
                 for (i, a) in angles.iter().enumerate() {
                     for (j, b) in angles.iter().enumerate().skip(i) {
@@ -145,11 +142,7 @@ mod tests {
                 }
                 // Lines bound slopes from above where they are concave; below that the region is greater.
                 let concave = slope(&**loss, 0.0) >= 0.5 * (greatest + slope(&**loss, radius));
-                let most = if concave {
-                    1.01 * reached
-                } else {
-                    2.0 * greatest
-                };
+                let most = if concave { 1.01 * reached } else { 2.0 * greatest };
                 assert!(
                     reached <= claimed * (1.0 + 1e-12) && claimed <= most * (1.0 + 1e-12),
                     "{loss:?} {radius}: {reached} {claimed}"

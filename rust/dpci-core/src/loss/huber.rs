@@ -23,12 +23,7 @@ impl Huber {
     /// [`Error::OutOfRange`] unless both are positive and at most 10⁷⁰.
     pub fn new(target_bound: f64, k: f64) -> Result<Self> {
         for (name, value) in [("target_bound", target_bound), ("k", k)] {
-            check(
-                value > 0.0 && value <= GREATEST,
-                name,
-                "> 0 and at most 1e70",
-                value,
-            )?;
+            check(value > 0.0 && value <= GREATEST, name, "> 0 and at most 1e70", value)?;
         }
         Ok(Self { target_bound, k })
     }
@@ -128,11 +123,7 @@ impl Loss for Huber {
     /// `(B - u)u` up to the residual k, `ku` before it.
     fn greatest_pull(&self) -> f64 {
         let (b, k) = (self.target_bound, self.k);
-        up(if 2.0 * k >= b {
-            0.25 * b * b
-        } else {
-            k * (b - k)
-        })
+        up(if 2.0 * k >= b { 0.25 * b * b } else { k * (b - k) })
     }
 
     fn value_range(&self, radius: f64) -> f64 {

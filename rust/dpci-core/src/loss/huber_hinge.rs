@@ -93,12 +93,7 @@ impl Loss for HuberHinge {
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
-        crate::linalg::arch().dispatch(Evaluate {
-            loss: *self,
-            u,
-            y,
-            out,
-        });
+        crate::linalg::arch().dispatch(Evaluate { loss: *self, u, y, out });
         Ok(())
     }
 

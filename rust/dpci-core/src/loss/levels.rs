@@ -50,11 +50,7 @@ mod tests {
             assert!((mean / size - 1.0).abs() < 1e-12, "{size} {upper} {share}");
             assert!((0.0..=1.0).contains(&share));
         }
-        for (size, expected) in [
-            (1.0, (0, 0.0)),
-            (0.0, (LEVELS - 1, 0.0)),
-            (1.0 + 1e-15, (0, 0.0)),
-        ] {
+        for (size, expected) in [(1.0, (0, 0.0)), (0.0, (LEVELS - 1, 0.0)), (1.0 + 1e-15, (0, 0.0))] {
             assert_eq!(levels_of(size), expected);
         }
     }

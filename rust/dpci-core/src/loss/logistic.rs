@@ -39,12 +39,7 @@ impl Loss for Logistic {
         Ok(())
     }
 
-    fn evaluate_singly(
-        &self,
-        u: &[f64],
-        y: &[f64],
-        [slope, curvature]: [&mut [f64]; 2],
-    ) -> Result<()> {
+    fn evaluate_singly(&self, u: &[f64], y: &[f64], [slope, curvature]: [&mut [f64]; 2]) -> Result<()> {
         sigmoid_family::evaluate_singly(u, y, slope, curvature);
         Ok(())
     }

@@ -47,9 +47,7 @@ pub use poisson::Poisson;
 pub use probit::Probit;
 pub use quantile::Quantile;
 pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hinge_floor};
-pub use rounding::{
-    gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding,
-};
+pub use rounding::{gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding};
 pub use series::{ROUGH_TERMS, SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
@@ -173,12 +171,7 @@ pub struct Constant {
 }
 
 /// The best constant predictor of a loss of two classes, by the predictor that a share of the positive one makes.
-fn constant_of_classes(
-    loss: &dyn Loss,
-    slope: f64,
-    least: f64,
-    predictor: impl Fn(f64) -> f64,
-) -> Option<Constant> {
+fn constant_of_classes(loss: &dyn Loss, slope: f64, least: f64, predictor: impl Fn(f64) -> f64) -> Option<Constant> {
     let at = |u: f64| {
         let (mut slopes, mut curvatures) = ([0.0; 2], [0.0; 2]);
         let out = Batch::derivatives(&mut slopes, &mut curvatures);
@@ -230,12 +223,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Errors of [`Loss::evaluate`].
-    fn evaluate_singly(
-        &self,
-        u: &[f64],
-        y: &[f64],
-        [slope, curvature]: [&mut [f64]; 2],
-    ) -> Result<()> {
+    fn evaluate_singly(&self, u: &[f64], y: &[f64], [slope, curvature]: [&mut [f64]; 2]) -> Result<()> {
         for k in 0..u.len() {
             let out = Batch::derivatives(&mut slope[k..=k], &mut curvature[k..=k]);
             self.evaluate(&u[k..=k], &y[k..=k], out)?;

@@ -62,9 +62,7 @@ impl Loss for Multinomial {
     }
 
     fn targets(&self) -> Targets {
-        Targets::Classes {
-            count: self.classes,
-        }
+        Targets::Classes { count: self.classes }
     }
 
     fn evaluate(&self, _: &[f64], _: &[f64], _: Batch<'_>) -> Result<()> {
@@ -92,10 +90,7 @@ impl Loss for Multinomial {
             for p in &mut *p {
                 *p /= sum;
             }
-            let of_class: f64 = (0..others)
-                .filter(|k| is_class(*k))
-                .map(|k| u[k * n + i])
-                .sum();
+            let of_class: f64 = (0..others).filter(|k| is_class(*k)).map(|k| u[k * n + i]).sum();
             let weight = out.weights.map_or(1.0, |w| w[i]);
             total += weight * (sum.ln() + (greatest - of_class));
             for (k, &pk) in p.iter().enumerate() {
@@ -247,15 +242,8 @@ mod tests {
                 };
                 let logistic = super::super::Logistic;
                 logistic.evaluate(&[u], &[2.0 * class - 1.0], out).unwrap();
-                for (found, expected) in [
-                    (total, value[0]),
-                    (slopes[0], slope[0]),
-                    (curvatures[0], curvature[0]),
-                ] {
-                    assert!(
-                        (found - expected).abs() <= 1e-15 * (1.0 + u.abs()),
-                        "{u} {class}"
-                    );
+                for (found, expected) in [(total, value[0]), (slopes[0], slope[0]), (curvatures[0], curvature[0])] {
+                    assert!((found - expected).abs() <= 1e-15 * (1.0 + u.abs()), "{u} {class}");
                 }
             }
         }
@@ -330,9 +318,10 @@ mod tests {
                             greatest = greatest.max(value);
                             least = least.min(value);
                             let steepest = slopes.iter().map(|s| s * s).sum::<f64>().sqrt();
-                            let moved = u.iter().zip(&slopes).map(|(u, slope)| {
-                                u + 0.2 * direction * radius * slope / (steepest + 1e-12)
-                            });
+                            let moved = u
+                                .iter()
+                                .zip(&slopes)
+                                .map(|(u, slope)| u + 0.2 * direction * radius * slope / (steepest + 1e-12));
                             u = in_ball(moved.collect());
                         }
                     }

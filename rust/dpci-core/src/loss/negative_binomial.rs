@@ -62,11 +62,7 @@ impl NegativeBinomial {
             let bound = |low: f64, high: f64| {
                 let [[s, c], [t, d]] = [low, high].map(|u| self.derivatives(u, y));
                 let crest = (low..=high).contains(&self.shift);
-                let curvature = if crest {
-                    0.25 * (y + self.size)
-                } else {
-                    c.max(d)
-                };
+                let curvature = if crest { 0.25 * (y + self.size) } else { c.max(d) };
                 f(s.abs().max(t.abs()), curvature)
             };
             cells::greatest([-reach, reach], bound, value)
@@ -147,17 +143,13 @@ impl Loss for NegativeBinomial {
     }
 
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
-        self.over_counts(radius, |slope, curvature| {
-            (alpha * curvature).hypot(slope * slope)
-        })
+        self.over_counts(radius, |slope, curvature| (alpha * curvature).hypot(slope * slope))
     }
 
     /// Supremum of `(B + k)σ(ln k - z) - k` and of `kσ(-ln k - z)`.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let (whole, k) = (self.count_bound + self.size, self.size);
-        let sup = |m: f64, scale: f64| {
-            scale * sigmoid_family::sup_tilted_slope(1.0, m, tilt / scale, radius)
-        };
+        let sup = |m: f64, scale: f64| scale * sigmoid_family::sup_tilted_slope(1.0, m, tilt / scale, radius);
         let rounding = 16.0 * f64::EPSILON * (whole + tilt * self.shift.abs());
         (sup(self.shift, whole) - k).max(sup(-self.shift, k)) + rounding
     }

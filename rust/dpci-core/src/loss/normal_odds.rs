@@ -78,9 +78,7 @@ mod tests {
     fn mean(of: impl Fn(f64) -> f64) -> f64 {
         let values = (0..400_000).map(|i| -10.0 + (f64::from(i) + 0.5) * 5e-5);
         let density = (0.5 * std::f64::consts::FRAC_1_PI).sqrt();
-        values
-            .map(|z| density * (-0.5 * z * z).exp() * of(z) * 5e-5)
-            .sum()
+        values.map(|z| density * (-0.5 * z * z).exp() * of(z) * 5e-5).sum()
     }
 
     fn probability(odds: NormalOdds, z: f64) -> f64 {

@@ -143,9 +143,7 @@ impl Loss for Poisson {
     }
 
     fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
-        self.at_corners(radius, |slope, curvature| {
-            (alpha * curvature).hypot(slope * slope)
-        })
+        self.at_corners(radius, |slope, curvature| (alpha * curvature).hypot(slope * slope))
     }
 
     /// Supremum of `e^{-z}`, which is convex, at an end; of `B - e^z` at an end or where its derivative is the tilt.

@@ -114,10 +114,7 @@ impl Loss for Probit {
     /// The slope is convex in the margin, so at an end.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let greatest = self.sup_slope(radius);
-        let ends = [
-            greatest - tilt * radius,
-            self.greatest_push(radius) + tilt * radius,
-        ];
+        let ends = [greatest - tilt * radius, self.greatest_push(radius) + tilt * radius];
         ends[0].max(ends[1]) + 16.0 * f64::EPSILON * (greatest + tilt * radius)
     }
 

@@ -32,19 +32,9 @@ impl Quantile {
             }
         };
         let inside = (0.001..=0.999).contains(&quantile);
-        check(
-            "quantile",
-            "at least 0.001 and at most 0.999",
-            quantile,
-            inside,
-        )?;
+        check("quantile", "at least 0.001 and at most 0.999", quantile, inside)?;
         let bounded = target_bound > 0.0 && target_bound <= GREATEST;
-        check(
-            "target_bound",
-            "> 0 and at most 1e70",
-            target_bound,
-            bounded,
-        )?;
+        check("target_bound", "> 0 and at most 1e70", target_bound, bounded)?;
         let ratio = s / target_bound;
         let wide = s >= 1.0 / GREATEST && (1e-6..=1.0).contains(&ratio);
         check(

@@ -8,8 +8,7 @@ pub(super) fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
     let value = |z: f64| {
         let mut total = f64::NAN;
         let out = Batch::of_total(&mut total);
-        loss.evaluate(&[z], &[1.0], out)
-            .map_or(f64::NAN, |()| total)
+        loss.evaluate(&[z], &[1.0], out).map_or(f64::NAN, |()| total)
     };
     // The rounding of the greater value bounds that of the difference. NaN: no range is known.
     let greatest = value(-radius);
@@ -21,17 +20,11 @@ pub(super) fn margin_range(loss: &dyn Loss, radius: f64) -> f64 {
 /// are convex in both.
 fn at_ends(loss: &dyn Loss, radius: f64) -> [f64; 4] {
     let [lower, upper] = loss.targets().ends();
-    let ends = [
-        [radius, lower],
-        [radius, upper],
-        [-radius, lower],
-        [-radius, upper],
-    ];
+    let ends = [[radius, lower], [radius, upper], [-radius, lower], [-radius, upper]];
     ends.map(|[u, y]| {
         let mut total = f64::NAN;
         let out = Batch::of_total(&mut total);
-        loss.evaluate(&[u], &[y], out)
-            .map_or(f64::INFINITY, |()| total)
+        loss.evaluate(&[u], &[y], out).map_or(f64::INFINITY, |()| total)
     })
 }
 

@@ -123,9 +123,7 @@ pub(crate) fn hinge_floor(extent: &Extent<'_>, params_norm: f64) -> f64 {
 
 /// Whether there are more digits than those of f64 for this loss, number of parameters and radius.
 pub(crate) fn has_more_digits(loss: &dyn Loss, n_params: usize, radius: Option<f64>) -> bool {
-    loss.has_doubled_slopes()
-        && n_params <= DOUBLED_MAX_DIM
-        && radius.is_none_or(|w| DOUBLED_RADII.contains(&w))
+    loss.has_doubled_slopes() && n_params <= DOUBLED_MAX_DIM && radius.is_none_or(|w| DOUBLED_RADII.contains(&w))
 }
 
 /// Parameters up to which the search that always ends is short enough to wait for: its length grows with their square.
@@ -161,10 +159,7 @@ mod tests {
 
     #[track_caller]
     fn assert_just_above(got: f64, exact: f64) {
-        assert!(
-            got >= exact && got <= exact * (1.0 + 3e-9),
-            "{got:e} against {exact:e}"
-        );
+        assert!(got >= exact && got <= exact * (1.0 + 3e-9), "{got:e} against {exact:e}");
     }
 
     /// Without records there are λθ, its sum with the linear term, and that with zero: three roundings pass over λθ, two over the term.
@@ -176,10 +171,7 @@ mod tests {
         };
         let (ridge, unit) = (0.01 * 4.0, 0.5 * f64::EPSILON);
         assert_just_above(empty.rounding(4.0), unit * (3.0 * ridge + 2.0 * 0.5));
-        assert_just_above(
-            empty.doubled_rounding(4.0),
-            4.0 * DOUBLED_EPSILON * (ridge + 0.5),
-        );
+        assert_just_above(empty.doubled_rounding(4.0), 4.0 * DOUBLED_EPSILON * (ridge + 0.5));
     }
 
     /// At the origin the predictors are exact: what is left is the slope's own error, eight units of its bound 1, and that of the sum.
@@ -190,15 +182,9 @@ mod tests {
             ..extent(&Logistic)
         };
         let sum = 1e6 + 32.0;
-        assert_just_above(
-            free.doubled_rounding(0.0),
-            2.0 * (8.0 + sum) * DOUBLED_EPSILON,
-        );
+        assert_just_above(free.doubled_rounding(0.0), 2.0 * (8.0 + sum) * DOUBLED_EPSILON);
         let one = Extent { n_rows: 1, ..free };
-        assert_just_above(
-            one.doubled_rounding(0.0),
-            2.0 * (8.0 + 33.0) * DOUBLED_EPSILON,
-        );
+        assert_just_above(one.doubled_rounding(0.0), 2.0 * (8.0 + 33.0) * DOUBLED_EPSILON);
         let slope_error = Logistic.slope_error(0.0);
         let slope = 0.5 + slope_error;
         assert_just_above(
@@ -265,12 +251,7 @@ mod tests {
             assert_eq!(has_more_digits(&Logistic, n_params, None), digits);
             assert_eq!(always_converges(&Logistic, n_params, None), search);
         }
-        for (radius, digits) in [
-            (1e-60, true),
-            (1e60, true),
-            (0.9e-60, false),
-            (1.1e60, false),
-        ] {
+        for (radius, digits) in [(1e-60, true), (1e60, true), (0.9e-60, false), (1.1e60, false)] {
             assert_eq!(has_more_digits(&Logistic, 1, Some(radius)), digits);
             assert!(!always_converges(&Logistic, 1, Some(radius)));
         }

@@ -40,12 +40,7 @@ impl Default for Series {
 }
 
 /// The series of `p - label(y)` from its values, `p` the sigmoid of the predictor: `label` is that of a target.
-pub(super) fn slopes_of_sigmoid(
-    slopes: &[f64],
-    y: &[f64],
-    label: impl Fn(f64) -> f64,
-    out: &mut Series,
-) {
+pub(super) fn slopes_of_sigmoid(slopes: &[f64], y: &[f64], label: impl Fn(f64) -> f64, out: &mut Series) {
     for (held, y) in out.labels.iter_mut().zip(y) {
         *held = label(*y);
     }
@@ -107,8 +102,7 @@ mod tests {
 
     #[test]
     fn series_are_the_loss_within_their_reach() {
-        let cases: [(&dyn Loss, [f64; 2]); 2] =
-            [(&Logistic, [-1.0, 1.0]), (&SoftLogistic, [0.0, 0.7])];
+        let cases: [(&dyn Loss, [f64; 2]); 2] = [(&Logistic, [-1.0, 1.0]), (&SoftLogistic, [0.0, 0.7])];
         for (loss, targets) in cases {
             let centres: Vec<f64> = (-15..=15).map(f64::from).collect();
             for y in targets {

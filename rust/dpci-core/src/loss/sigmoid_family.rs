@@ -11,11 +11,7 @@ pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
     let e = (-t.abs()).exp();
     let large = 1.0 / (1.0 + e);
     let small = e * large;
-    if t >= 0.0 {
-        (large, small)
-    } else {
-        (small, large)
-    }
+    if t >= 0.0 { (large, small) } else { (small, large) }
 }
 
 /// Log-odds of the share of positive records, which is 1/2 less the mean slope at 0, and the curvature there.
@@ -328,11 +324,7 @@ impl SlopeRange {
     fn maximum(self, stationary: [f64; 2], f: impl Fn(f64, f64) -> f64) -> f64 {
         let [low, high] = [self.least, self.greatest].map(|(p, q)| f(p, q));
         // Not f64::max, which drops NaN: a bound that is NaN must stay NaN and be refused.
-        let ends = if low > high || low.is_nan() {
-            low
-        } else {
-            high
-        };
+        let ends = if low > high || low.is_nan() { low } else { high };
         let inside = stationary
             .into_iter()
             .filter(|p| (self.least.0..=self.greatest.0).contains(p));
@@ -347,10 +339,7 @@ pub(super) fn sup_tilted_slope(s: f64, m: f64, tilt: f64, radius: f64) -> f64 {
     let [low, high] = [m - radius, m + radius].map(|z| z / s);
     let range = SlopeRange::between(low, high, 1.0 / s);
     // At both ends, and where the sigmoid is concave and has the derivative tilt·s = p(1-p).
-    let ends = [
-        range.greatest.0 - tilt * radius,
-        range.least.0 + tilt * radius,
-    ];
+    let ends = [range.greatest.0 - tilt * radius, range.least.0 + tilt * radius];
     let product = tilt * s;
     let root = (1.0 - 4.0 * product).sqrt();
     let (p, q) = (0.5 * (1.0 + root), 2.0 * product / (1.0 + root));
@@ -391,10 +380,7 @@ mod tests {
         for i in 0..200_000 {
             let x = -708.0 * (f64::from(i) / 200_000.0).powi(3);
             let (got, expected) = (exp_nonpositive(x), x.exp());
-            assert!(
-                (got / expected - 1.0).abs() <= 4.5e-16,
-                "{x} {got} {expected}"
-            );
+            assert!((got / expected - 1.0).abs() <= 4.5e-16, "{x} {got} {expected}");
         }
         assert!((exp_nonpositive(0.0) - 1.0).abs() < f64::MIN_POSITIVE);
         assert!(exp_nonpositive(f64::NEG_INFINITY) > 0.0);
@@ -405,10 +391,7 @@ mod tests {
         for i in 0..=200_000 {
             let e = (f64::from(i) / 200_000.0).powi(3);
             let (got, expected) = (ln_one_plus(e), e.ln_1p());
-            assert!(
-                (got - expected).abs() <= 6e-16 * expected,
-                "{e} {got} {expected}"
-            );
+            assert!((got - expected).abs() <= 6e-16 * expected, "{e} {got} {expected}");
         }
         assert!((ln_one_plus(1e-300) / 1e-300 - 1.0).abs() < f64::EPSILON);
         assert!(ln_one_plus(f64::NAN).is_nan());

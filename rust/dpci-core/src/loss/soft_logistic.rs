@@ -35,10 +35,7 @@ impl Loss for SoftLogistic {
     }
 
     fn targets(&self) -> Targets {
-        Targets::Interval {
-            lower: 0.0,
-            upper: 1.0,
-        }
+        Targets::Interval { lower: 0.0, upper: 1.0 }
     }
 
     fn evaluate(&self, u: &[f64], y: &[f64], mut out: Batch<'_>) -> Result<()> {

@@ -58,10 +58,7 @@ impl Loss for Squared {
             *total = weighted_sum(residuals().map(|r| r * r), out.weights);
         }
         if let Some(slope) = out.slope {
-            slope
-                .iter_mut()
-                .zip(residuals())
-                .for_each(|(o, r)| *o = 2.0 * r);
+            slope.iter_mut().zip(residuals()).for_each(|(o, r)| *o = 2.0 * r);
         }
         if let Some(curvature) = out.curvature {
             curvature.fill(2.0);

@@ -17,9 +17,7 @@ fn greatest_errors(loss: &dyn Loss, [s, m]: [f64; 2], radius: f64) -> [f64; 2] {
     let u: Vec<f64> = (0..n)
         .map(|i| radius * (2.0 * f64::from(i) / f64::from(n - 1) - 1.0))
         .collect();
-    let y: Vec<f64> = (0..n)
-        .map(|i| if i % 3 == 0 { -1.0 } else { 1.0 })
-        .collect();
+    let y: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
     let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
     let out = Batch::derivatives(&mut slope, &mut curvature);
     loss.evaluate(&u, &y, out).unwrap();
@@ -43,10 +41,7 @@ fn values_err_by_what_the_seal_allows_for() {
     let mut beyond = 0;
     for radius in [0.0, 1e-3, 0.3, 0.7, 0.99, 1.0, 1.5, 30.0] {
         let [slope, curvature] = greatest_errors(&Logistic, [1.0, 0.0], radius);
-        assert!(
-            slope <= 80.0 && curvature <= 33.0,
-            "{radius} {slope} {curvature}"
-        );
+        assert!(slope <= 80.0 && curvature <= 33.0, "{radius} {slope} {curvature}");
         for s in [3.0, 0.3, 0.05, 0.01, 0.003, 0.0017, 0.001_516] {
             let loss = SmoothHinge::new(s).unwrap();
             let [slope, curvature] = greatest_errors(&loss, [s, 1.0], radius);

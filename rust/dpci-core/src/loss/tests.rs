@@ -18,10 +18,7 @@ fn every_file_has_an_example() {
     assert!(types.len() >= 6, "{types:?}");
     for name in types {
         let shown = |loss: &dyn Loss| format!("{loss:?}");
-        assert!(
-            examples().iter().any(|l| shown(&**l).starts_with(&name)),
-            "{name}"
-        );
+        assert!(examples().iter().any(|l| shown(&**l).starts_with(&name)), "{name}");
     }
 }
 
@@ -61,14 +58,10 @@ fn derivatives_equal_finite_differences() {
             for y in targets(&*loss) {
                 let h = 1e-5;
                 let [_, slope, curvature] = evaluate(&*loss, u, y);
-                let ([v1, s1, c1], [v0, s0, c0]) =
-                    (evaluate(&*loss, u + h, y), evaluate(&*loss, u - h, y));
+                let ([v1, s1, c1], [v0, s0, c0]) = (evaluate(&*loss, u + h, y), evaluate(&*loss, u - h, y));
                 assert!((slope - (v1 - v0) / (2.0 * h)).abs() < 1e-6, "{loss:?} {u}");
                 if (c1 - c0).abs() < 1e-3 {
-                    assert!(
-                        (curvature - (s1 - s0) / (2.0 * h)).abs() < 1e-6,
-                        "{loss:?} {u}"
-                    );
+                    assert!((curvature - (s1 - s0) / (2.0 * h)).abs() < 1e-6, "{loss:?} {u}");
                 }
             }
         }
@@ -119,10 +112,7 @@ fn soft_labels_mix_the_classes() {
             let got = evaluate(&SoftLogistic, u, label);
             for (got, (zero, one)) in got.into_iter().zip(of_zero.into_iter().zip(of_one)) {
                 let expected = (1.0 - label) * zero + label * one;
-                assert!(
-                    (got - expected).abs() < 1e-14 * (1.0 + u.abs()),
-                    "{u} {label}"
-                );
+                assert!((got - expected).abs() < 1e-14 * (1.0 + u.abs()), "{u} {label}");
             }
         }
     }
@@ -135,10 +125,7 @@ type Combination = Box<dyn Fn(f64, f64) -> f64>;
 fn mean_slopes_vanish_at_null_predictors() {
     for share in [0.003, 0.25, 0.5, 0.9] {
         let mean = |of: [f64; 2]| share * of[1] + (1.0 - share) * of[0];
-        for (loss, y) in [
-            (&Logistic as &dyn Loss, [-1.0, 1.0]),
-            (&SoftLogistic, [0.0, 1.0]),
-        ] {
+        for (loss, y) in [(&Logistic as &dyn Loss, [-1.0, 1.0]), (&SoftLogistic, [0.0, 1.0])] {
             let at = |u, part| y.map(|y| evaluate(loss, u, y)[part]);
             let (u, curvature) = loss.null_predictor(mean(at(0.0, 1))).unwrap();
             assert!((u - (share / (1.0 - share)).ln()).abs() < 1e-12);
@@ -164,10 +151,7 @@ fn mean_slopes_vanish_at_best_constants() {
             let mean = |of: [f64; 2]| share * of[1] + (1.0 - share) * of[0];
             let found = loss.best_constant(mean(at(0.0, 1)), 1e-9).unwrap();
             assert!((found.slope - mean(at(0.0, 1))).abs() < 1e-12);
-            assert!(
-                mean(at(found.predictor, 1)).abs() < 1e-9,
-                "{loss:?} {share}"
-            );
+            assert!(mean(at(found.predictor, 1)).abs() < 1e-9, "{loss:?} {share}");
             assert!((mean(at(found.predictor, 2)) - found.curvature).abs() < 1e-9);
             for (there, here) in at(found.predictor, 1).into_iter().zip(at(0.0, 1)) {
                 assert!((there - found.factor * (here - found.slope)).abs() < 1e-9);
@@ -211,9 +195,7 @@ fn continued_losses_are_tangents_beyond_their_reach() {
             assert!((value / line - 1.0).abs() < 1e-12);
             assert!(slope.abs() <= continued.slope_bound());
         }
-        assert!(
-            Continued::new(&(std::sync::Arc::new(Logistic) as std::sync::Arc<dyn Loss>)).is_none()
-        );
+        assert!(Continued::new(&(std::sync::Arc::new(Logistic) as std::sync::Arc<dyn Loss>)).is_none());
     }
 }
 
@@ -229,22 +211,12 @@ fn suprema_are_tight_on_a_grid() {
                 .flat_map(|u| targets(&*loss).into_iter().map(move |y| (u, y)))
                 .map(|(u, y)| evaluate(&*loss, u, y))
                 .collect();
-            let best = |f: &dyn Fn(f64, f64) -> f64| {
-                grid.iter()
-                    .map(|[_, s, c]| f(s.abs(), *c))
-                    .fold(0.0, f64::max)
-            };
+            let best = |f: &dyn Fn(f64, f64) -> f64| grid.iter().map(|[_, s, c]| f(s.abs(), *c)).fold(0.0, f64::max);
             let cases: [(f64, Combination); 5] = [
                 (loss.sup_slope(radius), Box::new(|s, _| s)),
                 (loss.sup_curvature(radius), Box::new(|_, c| c)),
-                (
-                    loss.sup_weighted_sum(2.0, radius),
-                    Box::new(|s, c| 2.0 * c + s * s),
-                ),
-                (
-                    loss.sup_weighted_sum(0.3, radius),
-                    Box::new(|s, c| 0.3 * c + s * s),
-                ),
+                (loss.sup_weighted_sum(2.0, radius), Box::new(|s, c| 2.0 * c + s * s)),
+                (loss.sup_weighted_sum(0.3, radius), Box::new(|s, c| 0.3 * c + s * s)),
                 (
                     loss.sup_joint_norm(3.0, radius),
                     Box::new(|s, c| (3.0 * c).hypot(s * s)),
@@ -387,13 +359,7 @@ fn sigmoids() -> Vec<[f64; 5]> {
             2.194878508014319e-72,
             9.167636065562867e-89,
         ],
-        [
-            -33.125,
-            4.111452592548017e-15,
-            -1.189319961678296e-31,
-            1.0,
-            0.0,
-        ],
+        [-33.125, 4.111452592548017e-15, -1.189319961678296e-31, 1.0, 0.0],
         [
             36.9,
             0.9999999999999999,
@@ -401,21 +367,9 @@ fn sigmoids() -> Vec<[f64; 5]> {
             1.2254088054640776e-156,
             4.2877278954797616e-173,
         ],
-        [
-            -41.0,
-            1.5628821893349888e-18,
-            -2.8439156604822715e-35,
-            1.0,
-            0.0,
-        ],
+        [-41.0, 1.5628821893349888e-18, -2.8439156604822715e-35, 1.0, 0.0],
         [120.0, 1.0, -7.667648073937911e-53, 0.0, 0.0],
-        [
-            -300.5,
-            3.1225412772322846e-131,
-            2.3777947889417906e-147,
-            1.0,
-            0.0,
-        ],
+        [-300.5, 3.1225412772322846e-131, 2.3777947889417906e-147, 1.0, 0.0],
     ]
 }
 
@@ -467,12 +421,7 @@ fn curvatures_vanish_where_slopes_are_greatest() {
         assert!(greatest <= 1e-14, "{loss:?} {greatest}");
     }
     assert!(with_slack >= 3);
-    assert!(
-        HuberHinge::new(1.0)
-            .unwrap()
-            .curvature_slack()
-            .is_infinite()
-    );
+    assert!(HuberHinge::new(1.0).unwrap().curvature_slack().is_infinite());
 }
 
 #[test]
@@ -494,19 +443,11 @@ fn curvatures_change_no_faster_than_their_concordance() {
             }
         }
         // The greatest rate is attained in the tails.
-        assert!(
-            greatest <= concordance * (1.0 + 1e-9),
-            "{loss:?} {greatest}"
-        );
+        assert!(greatest <= concordance * (1.0 + 1e-9), "{loss:?} {greatest}");
         assert!(greatest >= concordance * 0.99, "{loss:?} {greatest}");
     }
     // Pieces of parabolas have none.
-    assert!(
-        HuberHinge::new(1.0)
-            .unwrap()
-            .self_concordance()
-            .is_infinite()
-    );
+    assert!(HuberHinge::new(1.0).unwrap().self_concordance().is_infinite());
 }
 
 #[test]

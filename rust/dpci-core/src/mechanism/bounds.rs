@@ -60,11 +60,7 @@ pub fn release_counted_bounds(
         check_length("the counted columns", columns.len(), counts.len())?;
         for (points, counts) in points.iter().zip(&counts) {
             check_length("counts at points", points.n_cells() + 1, counts.at.len())?;
-            check_length(
-                "counts between points",
-                points.n_cells(),
-                counts.between.len(),
-            )?;
+            check_length("counts between points", points.n_cells(), counts.between.len())?;
         }
         let cells = release_cells(stage, &points, &counts, exec, generator)?;
         for ((j, points), cells) in stage.columns().iter().zip(&points).zip(cells) {
@@ -164,9 +160,7 @@ fn count(
             exec.check()?;
             match kept {
                 None => add(&rows.rows(&range)),
-                Some(kept) => kept[range]
-                    .iter()
-                    .for_each(|i| add(&rows.rows(&(*i..i + 1)))),
+                Some(kept) => kept[range].iter().for_each(|i| add(&rows.rows(&(*i..i + 1)))),
             }
         }
         Ok(counts)
@@ -226,8 +220,7 @@ impl ColumnCounts {
     fn errors(&self, rank: impl Fn(u64) -> u64) -> [Vec<u64>; 2] {
         let counted = self.at.iter().chain(&self.between).sum();
         let rank = rank(counted);
-        let misses =
-            |least: u64, most: u64| least.saturating_sub(rank).max(rank.saturating_sub(most));
+        let misses = |least: u64, most: u64| least.saturating_sub(rank).max(rank.saturating_sub(most));
         let (last, mut below) = (self.between.len() - 1, 0);
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
         for (k, (at, between)) in self.at.iter().zip(&self.between).enumerate() {
@@ -349,10 +342,7 @@ mod tests {
         let found = counts(std::slice::from_ref(&both), &values)[0].of_sizes();
         assert_eq!(found, counts(&[above], &values.map(f64::abs))[0]);
         assert_eq!((found.at.len(), found.between.len()), (3, 2));
-        assert_eq!(
-            [0, 1].map(|cell| both.sizes_up_to(cell)),
-            [[-1.0, 1.0], [-4.0, 4.0]]
-        );
+        assert_eq!([0, 1].map(|cell| both.sizes_up_to(cell)), [[-1.0, 1.0], [-4.0, 4.0]]);
     }
 
     #[test]
@@ -402,10 +392,7 @@ mod tests {
         for budget in [
             Budget::Pure { epsilon: 0.5 },
             Budget::Zcdp { rho: 0.02 },
-            Budget::Approx {
-                epsilon: 0.5,
-                delta,
-            },
+            Budget::Approx { epsilon: 0.5, delta },
         ] {
             let ranges = columns(&[Some([0.0, 1000.0]), None, Some([0.0, 100.0])]);
             let spec = BoundsSpec::new(ranges, usize::from(n), budget, Unit::Row).unwrap();
@@ -436,9 +423,7 @@ mod tests {
         let (rate, together) = stage.rate();
         let preferences = stage.preferences(&public[0], 3);
         assert!(together && preferences[0] > preferences[2]);
-        let cells: Vec<[usize; 4]> = (0..81)
-            .map(|k| [k / 27, k / 9 % 3, k / 3 % 3, k % 3])
-            .collect();
+        let cells: Vec<[usize; 4]> = (0..81).map(|k| [k / 27, k / 9 % 3, k / 3 % 3, k % 3]).collect();
         let weight = |cell: &[usize; 4]| {
             let each = errors.iter().zip(cell).map(|(list, i)| list[*i]);
             // Lower bounds prefer the last cell, and upper ones the first.
@@ -475,9 +460,8 @@ mod tests {
         let values = [0.5; 4];
         let rows = Rows::dense(&values, 1);
         let persons = Persons::new(&[0, 1, 0, 1], unit, &exec).unwrap();
-        let kept_rows = |spec: &BoundsSpec, rows: &Rows<'_>, persons| {
-            kept_rows(spec.unit(), spec.n_columns(), rows, persons)
-        };
+        let kept_rows =
+            |spec: &BoundsSpec, rows: &Rows<'_>, persons| kept_rows(spec.unit(), spec.n_columns(), rows, persons);
         assert!(kept_rows(&two, &rows, None).is_err());
         assert!(kept_rows(&one, &rows, Some(&persons)).is_err());
         assert!(kept_rows(&of_persons, &rows, None).is_err());

@@ -66,10 +66,7 @@ mod tests {
             let square = errors.iter().map(|e| e * e).sum::<f64>() / n;
             // Five standard errors: false in one of a million.
             assert!(mean.abs() < 5.0 * (variance / n).sqrt(), "{mean}");
-            assert!(
-                (square / variance - 1.0).abs() < 5.0 * (5.0 / n).sqrt(),
-                "{square}"
-            );
+            assert!((square / variance - 1.0).abs() < 5.0 * (5.0 / n).sqrt(), "{square}");
         }
     }
 }

@@ -92,11 +92,7 @@ pub(crate) fn release_from_coefficients<G: Gate>(
 }
 
 /// Refuses rows that are shorter than a declared strong convexity counts on.
-pub(super) fn check_strong_convexity(
-    spec: &Spec,
-    records: &dyn Records,
-    exec: &Executor<'_>,
-) -> Result<()> {
+pub(super) fn check_strong_convexity(spec: &Spec, records: &dyn Records, exec: &Executor<'_>) -> Result<()> {
     if spec.extra_convexity() == 0.0 {
         return Ok(());
     }
@@ -107,9 +103,7 @@ pub(super) fn check_strong_convexity(
     if shortest >= least * least * (1.0 - ROUNDING_ROOM) {
         return Ok(());
     }
-    Err(Error::RowTooShort {
-        norm: shortest.sqrt(),
-    })
+    Err(Error::RowTooShort { norm: shortest.sqrt() })
 }
 
 /// The greatest margin `R‖θ̃‖` that any row can have, rounded up past the rounding of the norm; infinite for rows beyond their bounds.
@@ -133,10 +127,7 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
     let point = point.values();
     let mut steps = vec![spec.coefficients().clone()];
     let mut seals = vec![*spec.seal()];
-    let spectral_radius = release
-        .noise
-        .as_ref()
-        .map_or(0.0, |n| n.spectral_radius(dim));
+    let spectral_radius = release.noise.as_ref().map_or(0.0, |n| n.spectral_radius(dim));
     let projection = spec.choices().projection.decided();
     let matrices = match &release.gradient_cov {
         None => None,
@@ -200,10 +191,7 @@ pub fn release_fit(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Fit> {
-    project_release(
-        spec,
-        &release(spec, records, exec, &mut Sealing(generator))?,
-    )
+    project_release(spec, &release(spec, records, exec, &mut Sealing(generator))?)
 }
 
 #[cfg(test)]

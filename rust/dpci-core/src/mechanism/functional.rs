@@ -92,22 +92,11 @@ pub fn release_functional_mechanism(
         *value = 0.5 * (l * *value + cross_unit * noise);
     }
     let [quadratic_seal, linear_seal] = spec.seals();
-    let mut quadratic = quadratic_seal
-        .release_symmetric(&quadratic, generator)?
-        .into_values();
+    let mut quadratic = quadratic_seal.release_symmetric(&quadratic, generator)?.into_values();
     let half_linear = linear_seal.release(&half_linear, generator)?;
     let ridge = RIDGE_STD_DEVS * noise.diagonal_std_dev * square_unit;
-    add_diagonal(
-        &mut quadratic,
-        dim,
-        ridge + 0.5 * c.terms.divisor() * c.l2_strength,
-    );
-    let solved = solve_positive_part(
-        &quadratic,
-        dim,
-        "the noisy polynomial",
-        half_linear.values(),
-    );
+    add_diagonal(&mut quadratic, dim, ridge + 0.5 * c.terms.divisor() * c.l2_strength);
+    let solved = solve_positive_part(&quadratic, dim, "the noisy polynomial", half_linear.values());
     half_linear.solved(solved?)
 }
 
@@ -120,11 +109,7 @@ mod tests {
 
     /// Mean squares of 4000 draws: of a diagonal entry, one off the diagonal, and a linear coefficient; six standard errors of each are
     /// below a fifth.
-    fn assert_variances(
-        budget: Budget,
-        calibration: Calibration,
-        expected: impl Fn(f64) -> [f64; 4],
-    ) {
+    fn assert_variances(budget: Budget, calibration: Calibration, expected: impl Fn(f64) -> [f64; 4]) {
         let spec = FunctionalSpec::new(FunctionalChoices {
             terms: Terms::of_rows(10, Neighbors::ReplaceOne),
             n_columns: 2,
@@ -141,9 +126,9 @@ mod tests {
         let mut diagonal = 0.0;
         for _ in 0..4000 {
             let noise = draw(&spec, &mut generator).unwrap();
-            for (sum, v) in
-                sums.iter_mut()
-                    .zip([noise.quadratic[3], noise.quadratic[1], noise.linear[1]])
+            for (sum, v) in sums
+                .iter_mut()
+                .zip([noise.quadratic[3], noise.quadratic[1], noise.linear[1]])
             {
                 *sum += v * v / 4000.0;
             }
@@ -151,10 +136,7 @@ mod tests {
         }
         let [square, mixed, linear, said] = expected(spec.step().scale);
         for (got, expected) in sums.into_iter().zip([square, mixed, linear]) {
-            assert!(
-                (got / expected - 1.0).abs() < 0.2,
-                "{budget:?} {sums:?} {expected}"
-            );
+            assert!((got / expected - 1.0).abs() < 0.2, "{budget:?} {sums:?} {expected}");
         }
         assert!((diagonal / said - 1.0).abs() < 1e-12);
     }

@@ -38,12 +38,7 @@ pub trait Gate: closed::Closed {
     ///
     /// # Privacy
     /// As [`Seal::release`] through [`Sealing`]; none through [`Simulating`].
-    fn release(
-        &mut self,
-        seal: &Seal,
-        values: Vec<f64>,
-        rest: Option<&[f64]>,
-    ) -> Result<Self::Value>;
+    fn release(&mut self, seal: &Seal, values: Vec<f64>, rest: Option<&[f64]>) -> Result<Self::Value>;
 
     /// Lets out a symmetric matrix (row-major).
     ///
@@ -55,12 +50,7 @@ pub trait Gate: closed::Closed {
     ///
     /// # Privacy
     /// As [`Self::release`].
-    fn release_with_levels(
-        &mut self,
-        seal: &Seal,
-        matrix: Vec<f64>,
-        levels: &LevelTotals,
-    ) -> Result<Self::Value>;
+    fn release_with_levels(&mut self, seal: &Seal, matrix: Vec<f64>, levels: &LevelTotals) -> Result<Self::Value>;
 }
 
 /// The gate of releases: noise with a sure error, and the seal. Audits give it a simulation generator, as does a fit with a seed.
@@ -89,12 +79,7 @@ impl<G: NoiseGenerator> Gate for Sealing<'_, G> {
         seal.release_symmetric(&matrix, self.0)
     }
 
-    fn release_with_levels(
-        &mut self,
-        seal: &Seal,
-        matrix: Vec<f64>,
-        levels: &LevelTotals,
-    ) -> Result<Sealed> {
+    fn release_with_levels(&mut self, seal: &Seal, matrix: Vec<f64>, levels: &LevelTotals) -> Result<Sealed> {
         seal.release_with_levels(matrix, levels, self.0)
     }
 }
@@ -133,12 +118,7 @@ impl Gate for Simulating<'_> {
         Simulated::new(seal.part().name(), matrix)
     }
 
-    fn release_with_levels(
-        &mut self,
-        seal: &Seal,
-        matrix: Vec<f64>,
-        _: &LevelTotals,
-    ) -> Result<Simulated> {
+    fn release_with_levels(&mut self, seal: &Seal, matrix: Vec<f64>, _: &LevelTotals) -> Result<Simulated> {
         self.release_symmetric(seal, matrix)
     }
 }

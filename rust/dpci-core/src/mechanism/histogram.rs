@@ -66,8 +66,7 @@ fn counts(spec: &HistogramSpec, design: &Design<'_>, exec: &Executor<'_>) -> Res
         Ok(cells)
     })?;
     let mut counts = vec![0.0; grid.n_cells()];
-    let (multiplicities, shares, step) =
-        (design.multiplicities(), design.shares(), spec.resolution());
+    let (multiplicities, shares, step) = (design.multiplicities(), design.shares(), spec.resolution());
     for (i, cell) in cells.into_iter().flatten().enumerate() {
         counts[cell] += match shares {
             // Quotients by a power of two are exact.
@@ -104,10 +103,7 @@ pub fn fit_histogram(
     let n_params = n_columns + usize::from(regression.intercept.is_some());
     let (mut rows, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     let mut row = vec![0.0; n_columns];
-    let greatest = counts
-        .values()
-        .iter()
-        .fold(0.0, |a: f64, count| a.max(*count));
+    let greatest = counts.values().iter().fold(0.0, |a: f64, count| a.max(*count));
     let mut scale = 1.0;
     while regression.has_shares && scale < FINEST && 2.0 * scale * greatest < f64::from(u32::MAX) {
         scale *= 2.0;
@@ -161,14 +157,7 @@ mod tests {
 
     #[test]
     fn counts_become_whole_records() {
-        for (count, expected) in [
-            (-3.0, 0),
-            (-0.2, 0),
-            (0.49, 0),
-            (0.5, 1),
-            (7.2, 7),
-            (1e30, u32::MAX),
-        ] {
+        for (count, expected) in [(-3.0, 0), (-0.2, 0), (0.49, 0), (0.5, 1), (7.2, 7), (1e30, u32::MAX)] {
             assert_eq!(whole(count), expected);
         }
     }

@@ -121,8 +121,7 @@ mod tests {
         let rows = Rows::dense(&values, 3);
         let mut rare = 0;
         for _ in 0..200 {
-            let found =
-                release_levels(&spec(3, Unit::Row), &rows, None, &exec, &mut generator).unwrap();
+            let found = release_levels(&spec(3, Unit::Row), &rows, None, &exec, &mut generator).unwrap();
             assert_eq!(found[0], [0]);
             assert!(found[1] == [2] || found[1] == [2, 5]);
             rare += found[1].len() - 1;
@@ -145,18 +144,7 @@ mod tests {
         let mut generator = SimulationGenerator::new(96, 0);
         let found = release_levels(&spec(1, unit), &rows, Some(&persons), &exec, &mut generator);
         assert_eq!(found.unwrap(), [vec![0]]);
-        assert!(
-            release_levels(
-                &spec(1, Unit::Row),
-                &rows,
-                Some(&persons),
-                &exec,
-                &mut generator
-            )
-            .is_err()
-        );
-        assert!(
-            release_levels(&spec(2, unit), &rows, Some(&persons), &exec, &mut generator).is_err()
-        );
+        assert!(release_levels(&spec(1, Unit::Row), &rows, Some(&persons), &exec, &mut generator).is_err());
+        assert!(release_levels(&spec(2, unit), &rows, Some(&persons), &exec, &mut generator).is_err());
     }
 }

@@ -18,13 +18,9 @@ pub mod seal;
 mod selection;
 mod tuning;
 
-pub use bounds::{
-    ColumnCounts, CountedColumns, count_cells, release_bounds, release_counted_bounds,
-};
+pub use bounds::{ColumnCounts, CountedColumns, count_cells, release_bounds, release_counted_bounds};
 pub use coefficients::release_coefficients;
-pub(crate) use coefficients::{
-    draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
-};
+pub(crate) use coefficients::{draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options};
 pub use counts::release_counts;
 pub(crate) use fit::release_from_coefficients;
 pub use fit::{Fit, Release, project_release, release, release_fit};
@@ -33,8 +29,7 @@ pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
 pub use levels::{release_kept, release_levels};
 pub use moment_matrix::{
-    MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
-    release_moment_matrix,
+    MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps, release_moment_matrix,
 };
 pub(crate) use newton::check_newton_design;
 pub use newton::{NewtonRelease, Perturbed, last_edge, release_newton};

@@ -8,9 +8,7 @@ use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{AnyLaw, Law, NoiseGenerator, NoiseLaw};
 use crate::records::{Capped, HessianRows, Records, Request};
-use crate::spec::{
-    LevelCap, MatrixNoise, MomentMatrixSpec, Planned, ResidualPlan, Seal, Step, clear_of_noise,
-};
+use crate::spec::{LevelCap, MatrixNoise, MomentMatrixSpec, Planned, ResidualPlan, Seal, Step, clear_of_noise};
 
 /// A released moment matrix.
 #[derive(Debug, Clone)]
@@ -86,10 +84,7 @@ impl MomentMatrixRelease {
     /// Steps of the release, each with its cost.
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());
-        let levels = self
-            .gradients
-            .iter()
-            .map(|g| g.planned.level_noise.step.clone());
+        let levels = self.gradients.iter().map(|g| g.planned.level_noise.step.clone());
         let gradients = self.gradients.iter().map(|g| g.planned.noise.step.clone());
         std::iter::once(spec.step().clone())
             .chain(residual)
@@ -149,8 +144,7 @@ pub fn release_moment_matrix(
         .map(|plan| release_residual_moments(spec, plan, &matrix, records, exec, generator));
     let residuals = residuals.collect::<Result<_>>()?;
     let refined = c.refined.iter();
-    let gradients =
-        refined.map(|plan| release_gradient(spec, plan, &matrix, records, exec, generator));
+    let gradients = refined.map(|plan| release_gradient(spec, plan, &matrix, records, exec, generator));
     let gradients = gradients.collect::<Result<_>>()?;
     Ok(MomentMatrixRelease {
         matrix,
@@ -175,9 +169,7 @@ fn release_residual_moments(
     let place = Place::of(spec, plan, matrix.values())?;
     let cap = place.cap(spec, plan);
     let noise = spec.residual_noise(plan, cap)?;
-    let Place {
-        point, predicted, ..
-    } = place;
+    let Place { point, predicted, .. } = place;
     // Slopes of the squared loss are twice the residuals.
     let request = Request::Capped {
         of: Capped::Slopes,
@@ -190,17 +182,9 @@ fn release_residual_moments(
     let grams = sums.grams.into_iter();
     let whole: Vec<f64> = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
     let moments = principal(&whole, params, &plan.regressors);
-    let moments = noisy(
-        moments,
-        &noise.law.law.on(plan.regressors.len())?,
-        generator,
-    )?;
+    let moments = noisy(moments, &noise.law.law.on(plan.regressors.len())?, generator)?;
     let moments = noise.seal.release_symmetric(&moments, generator)?;
-    Ok(ResidualMoments {
-        point,
-        moments,
-        noise,
-    })
+    Ok(ResidualMoments { point, moments, noise })
 }
 
 /// Releases the share of the records at each level of the residuals at coefficients that follow from the released matrix, then
@@ -268,11 +252,7 @@ pub struct PlannedSteps {
 ///
 /// # Privacy
 /// Post-processing of a released matrix; of any other, such as an assumed one, it is as private as that.
-pub fn planned_steps(
-    spec: &MomentMatrixSpec,
-    matrix: &[f64],
-    levels: &[Vec<f64>],
-) -> Result<PlannedSteps> {
+pub fn planned_steps(spec: &MomentMatrixSpec, matrix: &[f64], levels: &[Vec<f64>]) -> Result<PlannedSteps> {
     check_length("matrix", spec.dim() * spec.dim(), matrix.len())?;
     let c = spec.choices();
     check_length("levels", c.refined.len(), levels.len())?;
@@ -327,26 +307,17 @@ impl Place {
 /// The rows and columns of a square matrix that are chosen.
 fn principal(matrix: &[f64], dim: usize, chosen: &[usize]) -> Vec<f64> {
     let rows = chosen.iter().map(|&i| &matrix[i * dim..(i + 1) * dim]);
-    rows.flat_map(|row| chosen.iter().map(|&j| row[j]))
-        .collect()
+    rows.flat_map(|row| chosen.iter().map(|&j| row[j])).collect()
 }
 
-fn noisy(
-    mut values: Vec<f64>,
-    law: &impl Law,
-    generator: &mut impl NoiseGenerator,
-) -> Result<Vec<f64>> {
+fn noisy(mut values: Vec<f64>, law: &impl Law, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
     let draw = law.sample_bounded(generator)?;
     values.iter_mut().zip(draw).for_each(|(v, n)| *v += n);
     Ok(values)
 }
 
 /// `(1/n) Σ zzᵀ` in one pass: the squared loss at 0 has the value `Σ y²`, the gradient `-2 Σ yx` and the Hessian `2 Σ xxᵀ`.
-fn moment_sums(
-    spec: &MomentMatrixSpec,
-    records: &dyn Records,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
+fn moment_sums(spec: &MomentMatrixSpec, records: &dyn Records, exec: &Executor<'_>) -> Result<Vec<f64>> {
     let (params, dim) = (spec.n_params(), spec.dim());
     let request = Request::Risk {
         params: vec![0.0; params],
@@ -386,11 +357,7 @@ fn weight_of(spec: &MomentMatrixSpec, j: usize) -> f64 {
 
 /// The coefficients of a regression, of those directions of the released regressors that are clear of the noise, zeros for other columns,
 /// and what its squared residuals have for a mean at most, but for two standard deviations of its noise: post-processing.
-fn residual_point(
-    spec: &MomentMatrixSpec,
-    plan: &ResidualPlan,
-    matrix: &[f64],
-) -> Result<(Vec<f64>, f64)> {
+fn residual_point(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<(Vec<f64>, f64)> {
     let (params, dim) = (spec.n_params(), spec.dim());
     let rows = || matrix.chunks_exact(dim);
     // The response, and then the residual, as a combination of the columns of the matrix.
@@ -471,10 +438,7 @@ mod tests {
     fn matrix(spec: &MomentMatrixSpec, constant: f64, target: f64) -> Vec<f64> {
         let clear = clear_of_noise(std_dev(spec), DIM - 1);
         let mut matrix = vec![0.0; DIM * DIM];
-        for (j, value) in [0.5 * clear, 2.0 * clear, constant, target]
-            .iter()
-            .enumerate()
-        {
+        for (j, value) in [0.5 * clear, 2.0 * clear, constant, target].iter().enumerate() {
             matrix[j * (DIM + 1)] = *value;
         }
         for (j, value) in [(0, 0.3 * clear), (1, -clear)] {
@@ -508,8 +472,7 @@ mod tests {
         let scale = spec.target_weight().recip();
         for (target, seen) in [(9.0 * clear, 8.5 * clear), (-clear, 0.0)] {
             let released = matrix(&spec, 3.0 * clear, target);
-            let (point, mean_square) =
-                residual_point(&spec, &ResidualPlan::all(2), &released).unwrap();
+            let (point, mean_square) = residual_point(&spec, &ResidualPlan::all(2), &released).unwrap();
             assert!((point[1] + 0.5 * scale).abs() < 1e-12);
             assert!(point[0].abs().max(point[2].abs()) < 1e-12);
             let noise = std_dev(&spec) * 1.25;
@@ -527,9 +490,7 @@ mod tests {
             let square = spec.intercept().powi(2);
             let of = |constant: f64| {
                 let released = matrix(&spec, constant, 1.0);
-                residual_point(&spec, &ResidualPlan::all(2), &released)
-                    .unwrap()
-                    .1
+                residual_point(&spec, &ResidualPlan::all(2), &released).unwrap().1
             };
             let whole = of(square);
             for (constant, share) in [

@@ -11,8 +11,7 @@ use crate::loss::{Loss, NormalOdds};
 use crate::moments::{data_hessian, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
-    At, EARLIER_STEPS, LastPoint, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal,
-    Step,
+    At, EARLIER_STEPS, LastPoint, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal, Step,
 };
 
 /// Where a matrix makes rows round, its eigenvalues are raised by this part of the edge of their noise.
@@ -148,10 +147,7 @@ pub fn release_newton<G: Gate>(
     let weights = spec.step_weights(&last, &starts, &ends[ends.len() - 1], at)?;
     let mut params = vec![0.0; spec.n_params()];
     for (weight, end) in weights.iter().zip(&ends) {
-        params
-            .iter_mut()
-            .zip(end)
-            .for_each(|(p, e)| *p += weight * e);
+        params.iter_mut().zip(end).for_each(|(p, e)| *p += weight * e);
     }
     Ok(NewtonRelease {
         round_map: rounding.map,
@@ -303,11 +299,7 @@ impl<G: Gate> Stages<'_, G> {
 
     /// Takes the earlier steps. After the first one each begins with a Hessian, by which the rows are made round anew: then gradients and
     /// Hessians have about the same spread in every direction, and rows weigh less where they could be longer than a bound.
-    fn release_earlier<'r>(
-        &mut self,
-        rounding: &Rounding,
-        mut round: Round<'r>,
-    ) -> Result<Path<'r>> {
+    fn release_earlier<'r>(&mut self, rounding: &Rounding, mut round: Round<'r>) -> Result<Path<'r>> {
         let (dim, spec) = (self.spec.n_params(), self.spec);
         let zero = vec![0.0; dim];
         let mut at = NormBounds {
@@ -346,9 +338,7 @@ impl<G: Gate> Stages<'_, G> {
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
             let change = times(&rounder.inverse_hessian(), gradient.values());
             let longest = spec.choices().loss.longest_step();
-            let change = shortened(change, longest, |change| {
-                vector::norm(&times(&further, change))
-            });
+            let change = shortened(change, longest, |change| vector::norm(&times(&further, change)));
             let start = point.clone();
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
             earlier = Some((start, gradient.into_values()));
@@ -402,9 +392,7 @@ impl<G: Gate> Stages<'_, G> {
         let slope = slope.values()[0].clamp(least - 0.5, 0.5 - least);
         self.steps.push(planned.step);
         self.seals.push(planned.seal);
-        Ok(loss
-            .null_predictor(slope)
-            .map_or(0.0, |(predictor, _)| predictor))
+        Ok(loss.null_predictor(slope).map_or(0.0, |(predictor, _)| predictor))
     }
 
     /// The end of the first step, by the gradient at 0; and the curvature to which those of records are held there. Post-processing.
@@ -417,9 +405,7 @@ impl<G: Gate> Stages<'_, G> {
             let change = gradient.iter().map(|g| g / curvature).collect();
             shortened(change, loss.longest_step(), vector::norm)
         };
-        let at_0 = self
-            .spec
-            .gradient(self.spec.gradient_at_0(), 1.0, At::Zero)?;
+        let at_0 = self.spec.gradient(self.spec.gradient_at_0(), 1.0, At::Zero)?;
         let noise = at_0.step.scale;
         let null = rounding.constant.as_ref().and_then(|v| {
             let least = noise * vector::norm(v);
@@ -540,13 +526,7 @@ impl<G: Gate> Stages<'_, G> {
     }
 
     /// Releases the mean gradient at a point, where those of records have these bounds.
-    fn release_gradient(
-        &mut self,
-        round: &Round<'_>,
-        point: &[f64],
-        bounds: NormBounds,
-        at: At,
-    ) -> Result<G::Value> {
+    fn release_gradient(&mut self, round: &Round<'_>, point: &[f64], bounds: NormBounds, at: At) -> Result<G::Value> {
         let planned = self.spec.gradient(bounds.gradient, bounds.stretch, at)?;
         let request = Request::Risk {
             params: point.to_vec(),
@@ -601,12 +581,7 @@ impl<G: Gate> Stages<'_, G> {
         Ok(([hessian, cov], std_dev))
     }
 
-    fn release_matrix(
-        &mut self,
-        mut matrix: Vec<f64>,
-        noise: MatrixNoise,
-        seal: Seal,
-    ) -> Result<G::Value> {
+    fn release_matrix(&mut self, mut matrix: Vec<f64>, noise: MatrixNoise, seal: Seal) -> Result<G::Value> {
         let draw = self.gate.draw(&noise.law.on(self.spec.n_params())?)?;
         matrix.iter_mut().zip(draw).for_each(|(m, n)| *m += n);
         self.seals.push(seal);
@@ -623,11 +598,7 @@ impl<V: Values> Perturbed<V> {
 }
 
 /// The sum of the slopes at the predictor 0, each row by its share of its record: that of the gradient along the constant.
-pub(super) fn sum_at_zero(
-    records: &dyn Records,
-    loss: &dyn Loss,
-    exec: &Executor<'_>,
-) -> Result<f64> {
+pub(super) fn sum_at_zero(records: &dyn Records, loss: &dyn Loss, exec: &Executor<'_>) -> Result<f64> {
     let dim = records.n_params();
     let request = Request::Risk {
         params: vec![0.0; dim],

@@ -22,12 +22,6 @@ pub(super) fn project_hessian(
 }
 
 /// The gradient covariance with eigenvalues at least `floor`.
-pub(super) fn project_gradient_cov(
-    gradient_cov: &[f64],
-    dim: usize,
-    floor: f64,
-) -> Result<Vec<f64>> {
-    project_eigenvalues(gradient_cov, dim, "the released gradient covariance", |v| {
-        v.max(floor)
-    })
+pub(super) fn project_gradient_cov(gradient_cov: &[f64], dim: usize, floor: f64) -> Result<Vec<f64>> {
+    project_eigenvalues(gradient_cov, dim, "the released gradient covariance", |v| v.max(floor))
 }

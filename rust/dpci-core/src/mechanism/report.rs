@@ -51,9 +51,7 @@ pub fn release_report(
     let (dim, n) = (fit.n_params(), fit.bounds().n);
     let objective = Objective::new(design, &*fit.choices().loss, fit.l2_strength(), n, exec);
     let at = objective.evaluate(params.values(), HessianRows::All)?;
-    let hessian = at
-        .hessian
-        .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
+    let hessian = at.hessian.ok_or(Error::NotPositiveDefinite("the Hessian"))?;
     let gradient_noise = Gaussian::new(dim, gradient_step.scale)?;
     let matrix_noise = SymmetricGaussian::new(dim, hessian_step.scale)?;
     let ridge = spec.ridge() * vector::norm(params.values());

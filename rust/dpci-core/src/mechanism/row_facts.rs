@@ -85,11 +85,7 @@ fn check_far_rows(on_violation: OnViolation, facts: &RowFacts) -> Result<()> {
 }
 
 /// Refuses another unit of privacy than the calibration assumes, and weights with another bound.
-pub(super) fn check_records(
-    records: &dyn Records,
-    unit: Unit,
-    weight_bound: Option<f64>,
-) -> Result<()> {
+pub(super) fn check_records(records: &dyn Records, unit: Unit, weight_bound: Option<f64>) -> Result<()> {
     if records.unit() != unit {
         return Err(Error::Unsupported(format!(
             "the data must have the unit of privacy of the mechanism, {unit}, got {}",

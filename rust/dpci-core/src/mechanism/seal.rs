@@ -73,12 +73,7 @@ impl Seal {
     ///
     /// # Privacy
     /// As [`Self::release`].
-    pub fn release_sum(
-        &self,
-        values: &[f64],
-        whole: &[f64],
-        generator: &mut impl NoiseGenerator,
-    ) -> Result<Sealed> {
+    pub fn release_sum(&self, values: &[f64], whole: &[f64], generator: &mut impl NoiseGenerator) -> Result<Sealed> {
         for part in [values, whole] {
             check_length(self.part().name(), self.dim(), part.len())?;
             check_finite(self.part().name(), part)?;
@@ -129,20 +124,14 @@ impl Seal {
     /// The nearest lattice point, as a number of steps. Exact: the lattice is a power of two, and a clamped quotient fits the integer.
     #[expect(clippy::cast_possible_truncation, reason = "clamped and whole")]
     fn step(&self, value: f64) -> i128 {
-        (value / self.lattice())
-            .round()
-            .clamp(-GREATEST_STEP, GREATEST_STEP) as i128
+        (value / self.lattice()).round().clamp(-GREATEST_STEP, GREATEST_STEP) as i128
     }
 
     /// Releases a symmetric matrix (row-major) through its lower triangle.
     ///
     /// # Privacy
     /// As [`Self::release`]; the distance is that of the triangles, at most that in Frobenius norm.
-    pub fn release_symmetric(
-        &self,
-        matrix: &[f64],
-        generator: &mut impl NoiseGenerator,
-    ) -> Result<Sealed> {
+    pub fn release_symmetric(&self, matrix: &[f64], generator: &mut impl NoiseGenerator) -> Result<Sealed> {
         let rows = matrix.len().isqrt();
         let triangle = symmetric::lower_triangle(rows, matrix);
         let sealed = self.release(&triangle, generator)?;

@@ -9,12 +9,7 @@ use crate::spec::{GREATEST_STEPS, choice_lattice, whole};
 use crate::{Error, Result};
 
 /// The mean of a loss over the records at `params`. Not private.
-pub(crate) fn mean_loss(
-    loss: &dyn Loss,
-    design: &Design<'_>,
-    params: &[f64],
-    exec: &Executor<'_>,
-) -> Result<f64> {
+pub(crate) fn mean_loss(loss: &dyn Loss, design: &Design<'_>, params: &[f64], exec: &Executor<'_>) -> Result<f64> {
     let risk = Objective::new(design, loss, 0.0, design.n_records() as f64, exec);
     Ok(risk.evaluate(params, HessianRows::None)?.value)
 }

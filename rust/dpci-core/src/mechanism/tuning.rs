@@ -43,9 +43,7 @@ pub fn release_tuning(
 ) -> Result<Selected> {
     check_length("X", spec.n_samples, design.n_records())?;
     match &spec.procedure {
-        Procedure::Chunks { sizes, epsilon } => {
-            release_from_chunks(spec, sizes, *epsilon, design, exec, generator)
-        }
+        Procedure::Chunks { sizes, epsilon } => release_from_chunks(spec, sizes, *epsilon, design, exec, generator),
         Procedure::Repeat { count, noise, seal } => {
             let score = ScoreNoise {
                 law: noise.clone(),

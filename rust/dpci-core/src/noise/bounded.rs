@@ -20,8 +20,7 @@ const ELEMENTARY: f64 = 4.0 * U;
 pub(super) const EXPONENTIAL_ERROR: f64 = 1.45 * U + ELEMENTARY + 0.05 * U;
 /// Relative error of a coordinate of [`normal_pair`]: half of the exponential's and a square root; three roundings of the angle,
 /// the function, and a product.
-pub(super) const NORMAL_ERROR: f64 =
-    (EXPONENTIAL_ERROR / 2.0 + U) + (3.0 * U + ELEMENTARY) + U + 0.05 * U;
+pub(super) const NORMAL_ERROR: f64 = (EXPONENTIAL_ERROR / 2.0 + U) + (3.0 * U + ELEMENTARY) + U + 0.05 * U;
 
 /// `-log V` for a uniform V: exponential with mean 1, within a share [`EXPONENTIAL_ERROR`].
 ///
@@ -29,11 +28,7 @@ pub(super) const NORMAL_ERROR: f64 =
 pub(super) fn exponential(generator: &mut impl NoiseGenerator) -> Result<f64> {
     let near_one = coin(generator);
     let w = 0.5 * LongUniform::draw(generator)?.value();
-    Ok(if near_one {
-        -libm::log1p(-w)
-    } else {
-        -libm::log(w)
-    })
+    Ok(if near_one { -libm::log1p(-w) } else { -libm::log(w) })
 }
 
 /// Two independent standard normal numbers, each within a share [`NORMAL_ERROR`], and the exponential number that is half the
@@ -155,15 +150,11 @@ mod tests {
     #[test]
     fn exponentials_have_their_law_at_both_ends() {
         let mut generator = SimulationGenerator::new(62, 0);
-        let draws: Vec<_> = (0..200_000)
-            .map(|_| exponential(&mut generator).unwrap())
-            .collect();
+        let draws: Vec<_> = (0..200_000).map(|_| exponential(&mut generator).unwrap()).collect();
         assert_cdf(draws.clone(), |x| -(-x).exp_m1());
         // The tails, on their own scale: each is exponential again, or uniform.
         let small = draws.iter().filter(|x| **x < 0.01).map(|x| x / 0.01);
-        assert_cdf(small.collect(), |x| {
-            (-0.01 * x).exp_m1() / (-0.01_f64).exp_m1()
-        });
+        assert_cdf(small.collect(), |x| (-0.01 * x).exp_m1() / (-0.01_f64).exp_m1());
         let great = draws.iter().filter(|x| **x > 4.0).map(|x| x - 4.0);
         assert_cdf(great.collect(), |x| -(-x).exp_m1());
     }
@@ -178,9 +169,8 @@ mod tests {
             first.push(x);
             second.push(y);
         }
-        let products = |f: fn(f64, f64) -> f64| -> Vec<f64> {
-            first.iter().zip(&second).map(|(x, y)| f(*x, *y)).collect()
-        };
+        let products =
+            |f: fn(f64, f64) -> f64| -> Vec<f64> { first.iter().zip(&second).map(|(x, y)| f(*x, *y)).collect() };
         assert_mean(&products(|x, y| x * y), 0.0);
         assert_mean(&products(|x, y| (x * x - 1.0) * (y * y - 1.0)), 0.0);
         let angles = products(|x, y| 0.5 + y.atan2(x) / std::f64::consts::TAU);
@@ -206,19 +196,10 @@ mod tests {
         // A sum of n exponential numbers and half the squared norm of n normal ones are Gamma(n) and Gamma(n/2).
         for n in [1, 2, 11, 66, 4186] {
             let size = n as f64;
-            for (shape, x) in [
-                (size, sum_tail(n)),
-                (0.5 * size, 0.5 * normal_tail(n).powi(2)),
-            ] {
+            for (shape, x) in [(size, sum_tail(n)), (0.5 * size, 0.5 * normal_tail(n).powi(2))] {
                 // log Q(shape, x) ≤ (shape-1)·log x - x - log Γ(shape) - log(1 - (shape-1)/x) for x above shape.
-                let log_tail = (shape - 1.0) * x.ln()
-                    - x
-                    - ln_gamma(shape)
-                    - (1.0 - (shape - 1.0).max(0.0) / x).ln();
-                assert!(
-                    log_tail < -693.9 || shape < 1.0 && log_tail < -690.0,
-                    "{n} {log_tail}"
-                );
+                let log_tail = (shape - 1.0) * x.ln() - x - ln_gamma(shape) - (1.0 - (shape - 1.0).max(0.0) / x).ln();
+                assert!(log_tail < -693.9 || shape < 1.0 && log_tail < -690.0, "{n} {log_tail}");
             }
         }
         // At a smaller t the same formula holds where the probability can be computed.

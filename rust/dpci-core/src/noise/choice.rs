@@ -35,11 +35,7 @@ pub fn weighted_index(probabilities: &[f64], generator: &mut impl NoiseGenerator
 ///
 /// A uniform proposal is accepted with probability `exp(-(exponents[i] - least)/denominator)`: on average at most as many proposals as
 /// there are indexes.
-pub fn exponential_index(
-    exponents: &[u64],
-    denominator: u64,
-    generator: &mut impl NoiseGenerator,
-) -> usize {
+pub fn exponential_index(exponents: &[u64], denominator: u64, generator: &mut impl NoiseGenerator) -> usize {
     let Some(least) = exponents.iter().min() else {
         return 0;
     };

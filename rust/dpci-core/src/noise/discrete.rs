@@ -136,9 +136,7 @@ mod tests {
             counts[usize::try_from(k.clamp(&-reach, &reach) + reach).unwrap()] += 1;
         }
         assert_counts(&counts, &probabilities);
-        let variance: f64 = (-beyond..=beyond)
-            .map(|k| weight(k) / total * (k * k) as f64)
-            .sum();
+        let variance: f64 = (-beyond..=beyond).map(|k| weight(k) / total * (k * k) as f64).sum();
         let squares: Vec<f64> = draws.iter().map(|k| (k * k) as f64).collect();
         assert_mean(&squares, variance);
     }

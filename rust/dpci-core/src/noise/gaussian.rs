@@ -67,9 +67,7 @@ mod tests {
                 .collect();
             for draws in [draws, bounded] {
                 for coordinate in [0, dim - 1] {
-                    assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| {
-                        normal_cdf(x / 3.0)
-                    });
+                    assert_cdf(draws.iter().map(|b| b[coordinate]).collect(), |x| normal_cdf(x / 3.0));
                 }
             }
         }

@@ -30,9 +30,7 @@ type Source = fn(&mut [u8; 32]) -> std::result::Result<(), String>;
 
 /// 256 bits from the operating system.
 fn operating_system(key: &mut [u8; 32]) -> std::result::Result<(), String> {
-    SysRng
-        .try_fill_bytes(key)
-        .map_err(|error| error.to_string())
+    SysRng.try_fill_bytes(key).map_err(|error| error.to_string())
 }
 
 /// `ChaCha20` keyed by the operating system: the generator of every release.
@@ -220,10 +218,7 @@ mod tests {
 
     #[test]
     fn releases_never_repeat_and_never_print_their_state() {
-        let (mut first, mut second) = (
-            ReleaseGenerator::new().unwrap(),
-            ReleaseGenerator::new().unwrap(),
-        );
+        let (mut first, mut second) = (ReleaseGenerator::new().unwrap(), ReleaseGenerator::new().unwrap());
         assert_ne!(words(&mut first), words(&mut second));
         assert_eq!(format!("{first:?}"), "ReleaseGenerator(state hidden)");
     }
@@ -282,10 +277,7 @@ mod tests {
             let threads: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| (0..100).map(|_| draw()).collect::<Vec<_>>()))
                 .collect();
-            threads
-                .into_iter()
-                .flat_map(|t| t.join().unwrap())
-                .collect()
+            threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
         });
         all.sort_unstable();
         all.dedup();

@@ -141,11 +141,7 @@ mod tests {
         // 53 digits of the uniform number decide: all ones are below no float but one, all zeros below every positive one.
         let below_one = 1.0_f64.next_down();
         assert!(!bernoulli(below_one, 0, &mut Scripted::new(vec![u64::MAX])));
-        assert!(bernoulli(
-            below_one,
-            0,
-            &mut Scripted::new(vec![u64::MAX - (1 << 11)])
-        ));
+        assert!(bernoulli(below_one, 0, &mut Scripted::new(vec![u64::MAX - (1 << 11)])));
         assert!(bernoulli(f64::MIN_POSITIVE, 0, &mut Scripted::new(vec![0])));
         assert!(!bernoulli(0.0, 0, &mut Scripted::new(vec![0])));
     }

@@ -33,10 +33,7 @@ pub fn joint_index(
 ) -> Result<Vec<usize>> {
     check_non_negative("rate", rate)?;
     let counts_as_none = |list: &Vec<Entry>| list.iter().any(|entry| entry.1 == BigUint::ZERO);
-    if lists
-        .iter()
-        .any(|list| list.is_empty() || counts_as_none(list))
-    {
+    if lists.iter().any(|list| list.is_empty() || counts_as_none(list)) {
         return Err(Error::Unsupported(
             "every list must have at least one entry to choose from, and each must count, got one that does not".into(),
         ));
@@ -53,9 +50,7 @@ pub fn joint_index(
 ///
 /// The first list with this error is drawn: those before it stay below, and those after it do not exceed it.
 fn reaching(lists: &[Vec<Entry>], level: u64, generator: &mut impl NoiseGenerator) -> Vec<usize> {
-    let parts = |of: &dyn Fn(u64) -> bool| -> Vec<Part> {
-        lists.iter().map(|list| Part::new(list, of)).collect()
-    };
+    let parts = |of: &dyn Fn(u64) -> bool| -> Vec<Part> { lists.iter().map(|list| Part::new(list, of)).collect() };
     let below = parts(&|error| error < level);
     let at = parts(&|error| error == level);
     let within = parts(&|error| error <= level);
@@ -204,9 +199,7 @@ impl Levels {
 
 /// Random binary digits, a multiple of 64 of them.
 pub(super) fn random(digits: u64, generator: &mut impl NoiseGenerator) -> BigUint {
-    (0..digits / 64).fold(BigUint::ZERO, |number, _| {
-        (number << 64) + generator.next_u64()
-    })
+    (0..digits / 64).fold(BigUint::ZERO, |number, _| (number << 64) + generator.next_u64())
 }
 
 /// The rate as the fraction that its float is: `numerator·2^-exponent`.
@@ -255,11 +248,7 @@ impl Rate {
         }
         // Fewer than 2^10 roundings of one last digit each, doubled at each of at most 2^5 squarings where digits are below 2^30.
         let room = BigUint::from(1_u32) << (GUARD - 8);
-        let least = if power > room {
-            &power - &room
-        } else {
-            BigUint::ZERO
-        };
+        let least = if power > room { &power - &room } else { BigUint::ZERO };
         (least >> GUARD, ((power + room) >> GUARD) + 1_u32)
     }
 }
@@ -285,10 +274,7 @@ mod tests {
     use crate::noise::SimulationGenerator;
     use crate::noise::testing::assert_counts;
 
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "what the draw asks before each exponential"
-    )]
+    #[expect(clippy::unnecessary_wraps, reason = "what the draw asks before each exponential")]
     fn go_on() -> Result<()> {
         Ok(())
     }
@@ -319,14 +305,7 @@ mod tests {
 
     #[test]
     fn exponentials_are_between_their_bounds() {
-        for (rate, steps) in [
-            (0.3, 1),
-            (0.5, 7),
-            (1e-9, 3),
-            (2.0, 100),
-            (1e-300, 5),
-            (700.0, 1),
-        ] {
+        for (rate, steps) in [(0.3, 1), (0.5, 7), (1e-9, 3), (2.0, 100), (1e-300, 5), (700.0, 1)] {
             for digits in [128, 1088] {
                 let (least, most) = Rate::new(rate).exponential(steps, digits);
                 assert!(least < most && &most - &least < (1_u32 << 8).into());
@@ -349,18 +328,13 @@ mod tests {
         assert!((&a.0 * &b.0) >> digits <= sum.1 && sum.0 <= ((&a.1 * &b.1) >> digits) + 1_u32);
         let huge = Rate::new(1e15).exponential(u64::MAX, 128);
         assert_eq!(huge, (BigUint::ZERO, 1_u32.into()));
-        assert_eq!(
-            Rate::new(0.0).exponential(9, 64).0,
-            BigUint::from(1_u32) << 64
-        );
+        assert_eq!(Rate::new(0.0).exponential(9, 64).0, BigUint::from(1_u32) << 64);
     }
 
     #[test]
     fn combinations_have_the_odds_of_the_exponential_mechanism() {
         let of = |list: &[(u64, u64)]| -> Vec<Entry> {
-            list.iter()
-                .map(|(error, count)| (*error, (*count).into()))
-                .collect()
+            list.iter().map(|(error, count)| (*error, (*count).into())).collect()
         };
         let plain: [&[(u64, u64)]; 3] = [
             &[(0, 1), (3, 7), (1, 2)],
@@ -397,8 +371,7 @@ mod tests {
         let mut generator = SimulationGenerator::new(72, 0);
         let mut counts = [0; 4];
         for _ in 0..100_000 {
-            counts[joint_index(std::slice::from_ref(&errors), 0.25, &go_on, &mut generator)
-                .unwrap()[0]] += 1;
+            counts[joint_index(std::slice::from_ref(&errors), 0.25, &go_on, &mut generator).unwrap()[0]] += 1;
         }
         assert_counts(&counts, &weights.map(|w| w / total));
     }
@@ -415,11 +388,7 @@ mod tests {
                 assert!(chosen.iter().all(|i| *i == 60));
             }
         }
-        assert!(
-            joint_index(&[], 1.0, &go_on, &mut generator)
-                .unwrap()
-                .is_empty()
-        );
+        assert!(joint_index(&[], 1.0, &go_on, &mut generator).unwrap().is_empty());
         for bad in [f64::NAN, -1.0, f64::INFINITY] {
             assert!(joint_index(&lists, bad, &go_on, &mut generator).is_err());
         }

@@ -87,12 +87,7 @@ impl Law {
     }
 
     /// `π(n)·2^digits` from below and from above, of each of the increasing `counts`.
-    fn probabilities(
-        &self,
-        counts: &[u64],
-        digits: u64,
-        check: &dyn Fn() -> Result<()>,
-    ) -> Result<Vec<Between>> {
+    fn probabilities(&self, counts: &[u64], digits: u64, check: &dyn Fn() -> Result<()>) -> Result<Vec<Between>> {
         let one = BigUint::from(1_u32) << digits;
         // e^{-ε}, and δ.
         let (shrink, shrink_most) = self.rate.exponential(1, digits);
@@ -128,14 +123,7 @@ impl Law {
 }
 
 /// `shrink·(1 - π - δ)`, of numbers as their digits, 0 where nothing is left; `up` is added for the rounding.
-fn fall(
-    one: &BigUint,
-    now: &BigUint,
-    delta: &BigUint,
-    shrink: &BigUint,
-    digits: u64,
-    up: u32,
-) -> BigUint {
+fn fall(one: &BigUint, now: &BigUint, delta: &BigUint, shrink: &BigUint, digits: u64, up: u32) -> BigUint {
     let taken = now + delta;
     if taken >= *one {
         return BigUint::ZERO;
@@ -209,17 +197,12 @@ mod tests {
         ] {
             let counts: Vec<u64> = (0..400).chain([5_000]).collect();
             for digits in [DIGITS, 1088] {
-                let found = law(epsilon, delta)
-                    .probabilities(&counts, digits, &go_on)
-                    .unwrap();
+                let found = law(epsilon, delta).probabilities(&counts, digits, &go_on).unwrap();
                 for (count, (least, most)) in counts.iter().zip(&found) {
                     assert!(least <= most && most - least < BigUint::from(1_u32) << 150);
                     let expected = float(epsilon, delta, *count);
                     for value in [least, most] {
-                        assert!(
-                            (as_float(value, digits) - expected).abs()
-                                <= 1e-9 * expected.max(1e-12)
-                        );
+                        assert!((as_float(value, digits) - expected).abs() <= 1e-9 * expected.max(1e-12));
                     }
                 }
             }
@@ -230,19 +213,13 @@ mod tests {
     fn no_neighbouring_count_is_told_apart_beyond_epsilon_and_delta() {
         for (epsilon, delta) in [(1.0, 1e-6), (0.2, 1e-4), (3.0, 0.1)] {
             let counts: Vec<u64> = (0..200).collect();
-            let found = law(epsilon, delta)
-                .probabilities(&counts, DIGITS, &go_on)
-                .unwrap();
-            let p: Vec<f64> = found
-                .iter()
-                .map(|(least, _)| as_float(least, DIGITS))
-                .collect();
+            let found = law(epsilon, delta).probabilities(&counts, DIGITS, &go_on).unwrap();
+            let p: Vec<f64> = found.iter().map(|(least, _)| as_float(least, DIGITS)).collect();
             let mut tight = 0.0_f64;
             for pair in p.windows(2) {
                 for (a, b) in [(pair[0], pair[1]), (pair[1], pair[0])] {
                     // All events: kept, and not kept.
-                    let excess = (a - epsilon.exp() * b).max(0.0)
-                        + ((1.0 - a) - epsilon.exp() * (1.0 - b)).max(0.0);
+                    let excess = (a - epsilon.exp() * b).max(0.0) + ((1.0 - a) - epsilon.exp() * (1.0 - b)).max(0.0);
                     assert!(excess <= delta * (1.0 + 1e-9));
                     tight = tight.max(excess / delta);
                 }
@@ -306,11 +283,7 @@ mod tests {
             kept_levels(&[3], 1.0, 0.1, &stop, &mut generator),
             Err(Error::Interrupted)
         );
-        assert!(
-            kept_levels(&[], 1.0, 0.1, &go_on, &mut generator)
-                .unwrap()
-                .is_empty()
-        );
+        assert!(kept_levels(&[], 1.0, 0.1, &go_on, &mut generator).unwrap().is_empty());
         // The least numbers there are: nothing overflows, and little is kept.
         assert_eq!(
             kept_levels(&[1000], 5e-324, 5e-324, &go_on, &mut generator),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    AnyLaw, Family, Gaussian, Law, ShapedGaussian, ShapedLaplace, SphericalLaplace, check_dim,
-    check_positive,
+    AnyLaw, Family, Gaussian, Law, ShapedGaussian, ShapedLaplace, SphericalLaplace, check_dim, check_positive,
 };
 use crate::error::check_length;
 use crate::row_domain::Blocks;
@@ -43,12 +42,7 @@ pub enum NoiseLaw {
 
 impl NoiseLaw {
     /// The law named `name` (see [`Self::name`]) with the given [`Self::scale`] on `R^dim`; `blocks` are those of a shaped one.
-    pub fn from_name(
-        name: &str,
-        dim: usize,
-        scale: f64,
-        blocks: Option<&Arc<Blocks>>,
-    ) -> Result<Self> {
+    pub fn from_name(name: &str, dim: usize, scale: f64, blocks: Option<&Arc<Blocks>>) -> Result<Self> {
         let rate = 1.0 / scale;
         let law = match (name, blocks) {
             ("gaussian", _) => Self::Gaussian { std_dev: scale },
@@ -97,9 +91,7 @@ impl NoiseLaw {
     /// Checks the parameters.
     pub fn check(&self) -> Result<()> {
         match *self {
-            Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => {
-                check_positive("std_dev", std_dev)
-            }
+            Self::Gaussian { std_dev } | Self::ShapedGaussian { std_dev, .. } => check_positive("std_dev", std_dev),
             Self::SphericalLaplace { dim, rate } => {
                 check_dim(dim)?;
                 check_positive("rate", rate)
@@ -113,9 +105,7 @@ impl NoiseLaw {
         let expected = match self {
             Self::Gaussian { .. } => dim,
             Self::SphericalLaplace { dim, .. } => *dim,
-            Self::ShapedLaplace { blocks, .. } | Self::ShapedGaussian { blocks, .. } => {
-                blocks.dim()
-            }
+            Self::ShapedLaplace { blocks, .. } | Self::ShapedGaussian { blocks, .. } => blocks.dim(),
         };
         check_length("params", expected, dim)
     }
@@ -126,12 +116,8 @@ impl NoiseLaw {
         Ok(match self {
             Self::Gaussian { std_dev } => Gaussian::new(dim, *std_dev)?.into(),
             Self::SphericalLaplace { dim, rate } => SphericalLaplace::new(*dim, *rate)?.into(),
-            Self::ShapedLaplace { blocks, rate } => {
-                ShapedLaplace::new(Arc::clone(blocks), *rate)?.into()
-            }
-            Self::ShapedGaussian { blocks, std_dev } => {
-                ShapedGaussian::new(blocks, *std_dev)?.into()
-            }
+            Self::ShapedLaplace { blocks, rate } => ShapedLaplace::new(Arc::clone(blocks), *rate)?.into(),
+            Self::ShapedGaussian { blocks, std_dev } => ShapedGaussian::new(blocks, *std_dev)?.into(),
         })
     }
 
@@ -179,9 +165,7 @@ impl NoiseLaw {
     /// Least and greatest standard deviation of a coordinate, and so of any unit contrast, as coordinates are uncorrelated.
     pub fn std_dev_range(&self) -> [f64; 2] {
         let (variances, unit) = match self {
-            Self::ShapedLaplace { blocks, rate } => {
-                (blocks.variances(), radius_std_dev(blocks.dim(), *rate))
-            }
+            Self::ShapedLaplace { blocks, rate } => (blocks.variances(), radius_std_dev(blocks.dim(), *rate)),
             Self::ShapedGaussian { blocks, std_dev } => (blocks.metric(), *std_dev),
             _ => return [self.coordinate_std_dev(); 2],
         };
@@ -269,22 +253,10 @@ mod tests {
     fn bad_parameters_are_refused() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(NoiseLaw::Gaussian { std_dev: bad }.check().is_err());
-            assert!(
-                NoiseLaw::SphericalLaplace { dim: 1, rate: bad }
-                    .check()
-                    .is_err()
-            );
+            assert!(NoiseLaw::SphericalLaplace { dim: 1, rate: bad }.check().is_err());
         }
-        assert!(
-            NoiseLaw::SphericalLaplace { dim: 0, rate: 1.0 }
-                .check()
-                .is_err()
-        );
-        assert!(
-            NoiseLaw::SphericalLaplace { dim: 2, rate: 1.0 }
-                .check_dim(3)
-                .is_err()
-        );
+        assert!(NoiseLaw::SphericalLaplace { dim: 0, rate: 1.0 }.check().is_err());
+        assert!(NoiseLaw::SphericalLaplace { dim: 2, rate: 1.0 }.check_dim(3).is_err());
         assert!(NoiseLaw::Gaussian { std_dev: 1.0 }.check_dim(3).is_ok());
     }
 }

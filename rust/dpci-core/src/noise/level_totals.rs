@@ -46,17 +46,10 @@ impl LevelTotals {
             columns[*block].push(j);
         }
         columns.retain(|members| !members.is_empty());
-        let sizes = columns.iter().map(|members| {
-            if members.len() > 1 {
-                members.len() + 1
-            } else {
-                3
-            }
-        });
-        let members = sizes
-            .enumerate()
-            .flat_map(|(b, size)| vec![b; size])
-            .collect();
+        let sizes = columns
+            .iter()
+            .map(|members| if members.len() > 1 { members.len() + 1 } else { 3 });
+        let members = sizes.enumerate().flat_map(|(b, size)| vec![b; size]).collect();
         let cells = Arc::new(Blocks::new(vec![1.0; columns.len()], members)?);
         Ok(Self {
             rows,
@@ -122,8 +115,7 @@ impl LevelTotals {
             squares: vec![0.0; constant],
             numbers: vec![0.0; constant],
         };
-        for ((of_block, columns), share) in self.blocks(cells).zip(&self.columns).zip(self.shares())
-        {
+        for ((of_block, columns), share) in self.blocks(cells).zip(&self.columns).zip(self.shares()) {
             totals.weight += share * of_block.iter().sum::<f64>();
             if let ([j], [low, middle, high]) = (&columns[..], of_block) {
                 totals.squares[*j] = low - middle + high;
@@ -233,11 +225,7 @@ mod tests {
         for columns in levels.columns() {
             let u: Vec<f64> = columns.iter().map(|j| row[*j] / levels.reach(*j)).collect();
             if let [u] = u[..] {
-                found.extend([
-                    0.25 * (1.0 - u).powi(2),
-                    0.5 * (1.0 - u * u),
-                    0.25 * (1.0 + u).powi(2),
-                ]);
+                found.extend([0.25 * (1.0 - u).powi(2), 0.5 * (1.0 - u * u), 0.25 * (1.0 + u).powi(2)]);
             } else {
                 let squares: Vec<f64> = u.iter().map(|u| u * u).collect();
                 found.extend(&squares);
@@ -301,10 +289,7 @@ mod tests {
         let draws: Vec<Vec<f64>> = (0..20_000)
             .map(|_| law.sample_bounded(&mut generator).unwrap())
             .collect();
-        let norms = draws
-            .iter()
-            .map(|draw| levels.cells.norm_of(draw))
-            .collect();
+        let norms = draws.iter().map(|draw| levels.cells.norm_of(draw)).collect();
         assert_eq!(levels.n_cells(), 10);
         assert_cdf(norms, |r| statrs::function::gamma::gamma_lr(10.0, RATE * r));
         for (b, columns) in levels.columns().iter().enumerate() {
@@ -345,10 +330,7 @@ mod tests {
             levels.scale_told(&mut matrix, 4.0);
             rest += usize::from(matrix != told);
         }
-        assert!(
-            worst <= gain && worst > 0.8 * gain && rest == 0,
-            "{worst} {gain}"
-        );
+        assert!(worst <= gain && worst > 0.8 * gain && rest == 0, "{worst} {gain}");
         // A rounding of the greatest size that passes is below a twentieth of the error.
         let greatest = 1.001 * bounded::sum_tail(11) / RATE;
         assert!(greatest * bounded::U < in_block / 20.0);

@@ -36,11 +36,7 @@ impl MatrixLaplace {
                 rule: "finite in double precision",
                 value: dim as f64,
             })?;
-        Ok(Self {
-            dim,
-            rate,
-            diagonal,
-        })
+        Ok(Self { dim, rate, diagonal })
     }
 
     /// Standard deviation `√(dim+1)/rate` of every isometric coordinate; off-diagonal entries have 1/√2 of it.
@@ -115,11 +111,7 @@ fn add_outer_product(scale: f64, column: &[f64], k: usize, matrix: &mut [f64]) {
 
 /// Column k of a Bartlett factor, and half the sum of its squares. Chi-squared with n degrees of freedom is twice the sum of n/2
 /// exponential numbers, and the square of a normal one if n is odd; then the numbers below it are odd in number too.
-fn bounded_column(
-    column: &mut [f64],
-    k: usize,
-    generator: &mut impl NoiseGenerator,
-) -> Result<f64> {
+fn bounded_column(column: &mut [f64], k: usize, generator: &mut impl NoiseGenerator) -> Result<f64> {
     let d = column.len();
     let degrees = d + 1 - k;
     let mut half_square = Sum::default();
@@ -182,27 +174,14 @@ mod tests {
 
     #[test]
     fn entries_have_mean_zero_and_the_stated_variance() {
-        for (dim, bounded) in [
-            (2, false),
-            (5, false),
-            (11, false),
-            (2, true),
-            (5, true),
-            (11, true),
-        ] {
+        for (dim, bounded) in [(2, false), (5, false), (11, false), (2, true), (5, true), (11, true)] {
             let draws = draws(dim, 20_000, 1, bounded);
             let std_dev = MatrixLaplace::new(dim, RATE).unwrap().isometric_std_dev();
             let last = dim * dim - 1;
             for (entry, variance) in [(0, 1.0), (last, 1.0), (1, 0.5), (last - 1, 0.5)] {
+                assert_mean(&draws.iter().map(|m| m[entry] / std_dev).collect::<Vec<_>>(), 0.0);
                 assert_mean(
-                    &draws.iter().map(|m| m[entry] / std_dev).collect::<Vec<_>>(),
-                    0.0,
-                );
-                assert_mean(
-                    &draws
-                        .iter()
-                        .map(|m| (m[entry] / std_dev).powi(2))
-                        .collect::<Vec<_>>(),
+                    &draws.iter().map(|m| (m[entry] / std_dev).powi(2)).collect::<Vec<_>>(),
                     variance,
                 );
             }
@@ -214,10 +193,7 @@ mod tests {
                 0.0,
             );
             assert_mean(
-                &draws
-                    .iter()
-                    .map(|m| m[0] * m[1] / std_dev.powi(2))
-                    .collect::<Vec<_>>(),
+                &draws.iter().map(|m| m[0] * m[1] / std_dev.powi(2)).collect::<Vec<_>>(),
                 0.0,
             );
         }
@@ -236,10 +212,7 @@ mod tests {
         };
         for bounded in [false, true] {
             let rotated: Vec<_> = draws(dim, 20_000, 2, bounded).iter().map(form).collect();
-            let entry: Vec<_> = draws(dim, 20_000, 3, bounded)
-                .iter()
-                .map(|m| m[4])
-                .collect();
+            let entry: Vec<_> = draws(dim, 20_000, 3, bounded).iter().map(|m| m[4]).collect();
             assert_same_law(entry.clone(), rotated.clone());
             assert_same_law(entry, rotated.iter().map(|x| -x).collect());
         }

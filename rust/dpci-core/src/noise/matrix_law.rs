@@ -29,12 +29,8 @@ impl MatrixLaw {
         check_positive("the noise scale", scale)?;
         match name {
             "gaussian" => Ok(Self::Gaussian { std_dev: scale }),
-            "matrix_laplace" => Ok(Self::MatrixLaplace {
-                rate: scale.recip(),
-            }),
-            "spherical_laplace" => Ok(Self::SquareLaplace {
-                rate: scale.recip(),
-            }),
+            "matrix_laplace" => Ok(Self::MatrixLaplace { rate: scale.recip() }),
+            "spherical_laplace" => Ok(Self::SquareLaplace { rate: scale.recip() }),
             other => Err(Error::Unsupported(format!(
                 "the noise of a matrix must be \"gaussian\", \"matrix_laplace\" or \"spherical_laplace\", got {other:?}"
             ))),

@@ -30,9 +30,7 @@ impl ShapedGaussian {
     }
 
     fn spread(&self, mut draw: Vec<f64>) -> Vec<f64> {
-        draw.iter_mut()
-            .zip(&self.std_devs)
-            .for_each(|(x, s)| *x *= s);
+        draw.iter_mut().zip(&self.std_devs).for_each(|(x, s)| *x *= s);
         draw
     }
 }
@@ -71,9 +69,7 @@ mod tests {
         for draws in [draws, bounded] {
             // 2a√(D/k)
             for (j, std_dev) in [(0, 2.0), (1, 6.0 * (4.0_f64 / 3.0).sqrt())] {
-                assert_cdf(draws.iter().map(|b| b[j]).collect(), |x| {
-                    normal_cdf(x / std_dev)
-                });
+                assert_cdf(draws.iter().map(|b| b[j]).collect(), |x| normal_cdf(x / std_dev));
             }
             let products: Vec<f64> = draws.iter().map(|b| b[1] * b[2]).collect();
             assert_mean(&products, 0.0);

@@ -32,42 +32,26 @@ impl ShapedLaplace {
             rule: "finite in double precision",
             value: shape,
         })?;
-        Ok(Self {
-            blocks,
-            rate,
-            radius,
-        })
+        Ok(Self { blocks, rate, radius })
     }
 
     /// `radius · a/total` for each block.
     fn factors(&self, radius: f64, totals: impl Iterator<Item = f64>) -> Vec<f64> {
         let bounds = self.blocks.bounds().iter();
         let radius = radius / self.rate;
-        bounds
-            .zip(totals)
-            .map(|(a, total)| radius * (a / total))
-            .collect()
+        bounds.zip(totals).map(|(a, total)| radius * (a / total)).collect()
     }
 }
 
 impl Law for ShapedLaplace {
     fn sample(&self, generator: &mut impl NoiseGenerator) -> Vec<f64> {
         let radius = self.radius.sample(generator);
-        let mut totals: Vec<f64> = self
-            .blocks
-            .bounds()
-            .iter()
-            .map(|_| generator.sample(Exp1))
-            .collect();
+        let mut totals: Vec<f64> = self.blocks.bounds().iter().map(|_| generator.sample(Exp1)).collect();
         let mut draw = vec![0.0; self.blocks.dim()];
         for (x, block) in draw.iter_mut().zip(self.blocks.members()) {
             let size: f64 = generator.sample(Exp1);
             totals[*block] += size;
-            *x = if generator.random::<bool>() {
-                size
-            } else {
-                -size
-            };
+            *x = if generator.random::<bool>() { size } else { -size };
         }
         let factors = self.factors(radius, totals.into_iter());
         for (x, block) in draw.iter_mut().zip(self.blocks.members()) {
@@ -91,11 +75,7 @@ impl Law for ShapedLaplace {
         for (x, block) in draw.iter_mut().zip(self.blocks.members()) {
             let size = bounded::exponential(generator)?;
             totals[*block].add(size);
-            *x = if bounded::coin(generator) {
-                size
-            } else {
-                -size
-            };
+            *x = if bounded::coin(generator) { size } else { -size };
         }
         let factors = self.factors(radius.value(), totals.into_iter().map(Sum::value));
         for (x, block) in draw.iter_mut().zip(self.blocks.members()) {
@@ -158,13 +138,7 @@ mod tests {
     }
 
     fn cases() -> impl Iterator<Item = (Arc<Blocks>, bool, usize)> {
-        let dims = [
-            (1, 20_000),
-            (2, 20_000),
-            (8, 20_000),
-            (66, 5_000),
-            (500, 2_000),
-        ];
+        let dims = [(1, 20_000), (2, 20_000), (8, 20_000), (66, 5_000), (500, 2_000)];
         dims.into_iter()
             .flat_map(|(dim, count)| [false, true].map(|bounded| (shape(dim), bounded, count)))
     }
@@ -188,9 +162,7 @@ mod tests {
         for (blocks, bounded, count) in cases() {
             let all = draws(&blocks, count, bounded);
             for (block, &size) in blocks.sizes().iter().enumerate().take(3) {
-                let inside: Vec<usize> = (0..blocks.dim())
-                    .filter(|j| blocks.members()[*j] == block)
-                    .collect();
+                let inside: Vec<usize> = (0..blocks.dim()).filter(|j| blocks.members()[*j] == block).collect();
                 let first = inside[0];
                 let signs: Vec<f64> = all.iter().map(|b| b[first].signum()).collect();
                 assert_mean(&signs, 0.0);

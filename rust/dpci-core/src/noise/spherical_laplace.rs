@@ -164,13 +164,7 @@ mod tests {
                 .collect::<Vec<_>>();
             let std_dev = (dim as f64 + 1.0).sqrt() / RATE;
             assert_mean(&last.iter().map(|x| x / std_dev).collect::<Vec<_>>(), 0.0);
-            assert_mean(
-                &last
-                    .iter()
-                    .map(|x| (x / std_dev).powi(2))
-                    .collect::<Vec<_>>(),
-                1.0,
-            );
+            assert_mean(&last.iter().map(|x| (x / std_dev).powi(2)).collect::<Vec<_>>(), 1.0);
             assert_cdf(last, |x| variance_gamma_cdf(dim, x));
         }
     }

@@ -30,10 +30,7 @@ impl Law for SquareLaplace {
     }
 
     fn sample_bounded(&self, generator: &mut impl NoiseGenerator) -> Result<Vec<f64>> {
-        Ok(from_entries(
-            self.dim,
-            &self.entries.sample_bounded(generator)?,
-        ))
+        Ok(from_entries(self.dim, &self.entries.sample_bounded(generator)?))
     }
 
     /// Error bound of the entries, because symmetrising brings nothing further apart.

@@ -22,9 +22,7 @@ pub fn from_isometric(dim: usize, coordinates: &[f64]) -> Vec<f64> {
 /// The lower triangle, row by row, of a row-major matrix.
 pub fn lower_triangle(dim: usize, matrix: &[f64]) -> Vec<f64> {
     let rows = matrix.chunks_exact(dim.max(1)).enumerate();
-    rows.flat_map(|(row, entries)| &entries[..=row])
-        .copied()
-        .collect()
+    rows.flat_map(|(row, entries)| &entries[..=row]).copied().collect()
 }
 
 /// The symmetric matrix with these entries in its lower triangle, those off the diagonal times `factor`.
@@ -78,10 +76,7 @@ mod tests {
         }
         assert!((matrix[7] * std::f64::consts::SQRT_2 - 4.0).abs() < 1e-15);
         for (row, column) in [(0, 1), (0, 2), (1, 2)] {
-            assert_eq!(
-                matrix[row * 3 + column].to_bits(),
-                matrix[column * 3 + row].to_bits()
-            );
+            assert_eq!(matrix[row * 3 + column].to_bits(), matrix[column * 3 + row].to_bits());
         }
     }
 

@@ -41,10 +41,7 @@ pub(crate) fn assert_mean(values: &[f64], expected: f64) {
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
     let z = (mean - expected) / (variance / n).sqrt();
-    assert!(
-        z.abs() < NORMAL,
-        "mean {mean}, expected {expected}, z = {z}"
-    );
+    assert!(z.abs() < NORMAL, "mean {mean}, expected {expected}, z = {z}");
 }
 
 /// Pearson's chi-square test of `counts` against `probabilities`, which sum to 1; a cell of probability 0 must stay empty.

@@ -5,8 +5,8 @@ use super::generator::Scripted;
 use super::symmetric::{from_lower_triangle, isometric_dim, lower_triangle};
 use super::testing::assert_counts;
 use super::{
-    Gaussian, Laplace, Law, MatrixLaplace, NoiseLaw, ShapedLaplace, SimulationGenerator,
-    SphericalLaplace, SquareLaplace, SymmetricGaussian, weighted_index,
+    Gaussian, Laplace, Law, MatrixLaplace, NoiseLaw, ShapedLaplace, SimulationGenerator, SphericalLaplace,
+    SquareLaplace, SymmetricGaussian, weighted_index,
 };
 use std::sync::Arc;
 
@@ -16,10 +16,7 @@ use crate::row_domain::Blocks;
 /// `√n + √(2·694)` and `n + √(2n·694) + 694`.
 fn tails(n: usize) -> (f64, f64) {
     let n = n as f64;
-    (
-        n.sqrt() + 1388.0_f64.sqrt(),
-        n + (1388.0 * n).sqrt() + 694.0,
-    )
+    (n.sqrt() + 1388.0_f64.sqrt(), n + (1388.0 * n).sqrt() + 694.0)
 }
 
 /// `roundings` units of a tail bound, each thrice rounded up by a thousandth, and two more for a map of matrices.
@@ -37,19 +34,9 @@ fn error_bounds_are_the_roundings_of_a_draw() {
     for dim in [1, 2, 20, 1000] {
         let even = if dim == 1 { 2 } else { dim };
         let (normal, _) = tails(even);
-        assert_units(
-            Gaussian::new(dim, 3.0).unwrap().error_bound(),
-            normal,
-            3.0,
-            12.8,
-        );
+        assert_units(Gaussian::new(dim, 3.0).unwrap().error_bound(), normal, 3.0, 12.8);
         let (_, sum) = tails(dim);
-        assert_units(
-            SphericalLaplace::new(dim, 0.5).unwrap().error_bound(),
-            sum,
-            2.0,
-            24.4,
-        );
+        assert_units(SphericalLaplace::new(dim, 0.5).unwrap().error_bound(), sum, 2.0, 24.4);
         assert_units(
             SquareLaplace::new(dim, 0.5).unwrap().error_bound(),
             tails(dim * dim).1,
@@ -57,12 +44,7 @@ fn error_bounds_are_the_roundings_of_a_draw() {
             24.4,
         );
         let exponential = sum.min((dim as f64).sqrt() * (dim as f64).ln() + 1390.0);
-        assert_units(
-            Laplace::new(dim, 3.0).unwrap().error_bound(),
-            exponential,
-            3.0,
-            6.5,
-        );
+        assert_units(Laplace::new(dim, 3.0).unwrap().error_bound(), exponential, 3.0, 6.5);
         // In isometric coordinates the Frobenius norm is the Euclidean norm.
         assert_units(
             SymmetricGaussian::new(dim, 3.0).unwrap().error_bound(),
@@ -90,11 +72,7 @@ fn error_bounds_are_the_roundings_of_a_draw() {
     assert_units(law.error_bound(20), tails(20).0, 3.0, 12.8);
     let law = NoiseLaw::SphericalLaplace { dim: 20, rate: 0.5 };
     assert_units(law.error_bound(20), tails(20).1, 2.0, 24.4);
-    assert!(
-        NoiseLaw::Gaussian { std_dev: 0.0 }
-            .error_bound(3)
-            .is_infinite()
-    );
+    assert!(NoiseLaw::Gaussian { std_dev: 0.0 }.error_bound(3).is_infinite());
 }
 
 #[test]
@@ -134,40 +112,21 @@ fn draws_beyond_their_tail_are_refused() {
     };
     // Sums near their mean are not, however many they add.
     let wide = MatrixLaplace::new(40, 1.0).unwrap();
-    assert!(
-        wide.sample_bounded(&mut SimulationGenerator::new(65, 0))
-            .is_ok()
-    );
+    assert!(wide.sample_bounded(&mut SimulationGenerator::new(65, 0)).is_ok());
     // One such number is within the tail of its law, and several are not.
-    assert!(
-        Laplace::new(1, 1.0)
-            .unwrap()
-            .sample_bounded(&mut zeros())
-            .is_ok()
-    );
+    assert!(Laplace::new(1, 1.0).unwrap().sample_bounded(&mut zeros()).is_ok());
     assert!(
         SphericalLaplace::new(1, 1.0)
             .unwrap()
             .sample_bounded(&mut zeros())
             .is_ok()
     );
-    assert!(
-        Gaussian::new(2, 1.0)
-            .unwrap()
-            .sample_bounded(&mut zeros())
-            .is_ok()
-    );
+    assert!(Gaussian::new(2, 1.0).unwrap().sample_bounded(&mut zeros()).is_ok());
     for refused in [
         Laplace::new(4, 1.0).unwrap().sample_bounded(&mut zeros()),
-        SphericalLaplace::new(4, 1.0)
-            .unwrap()
-            .sample_bounded(&mut zeros()),
-        SquareLaplace::new(2, 1.0)
-            .unwrap()
-            .sample_bounded(&mut zeros()),
-        MatrixLaplace::new(2, 1.0)
-            .unwrap()
-            .sample_bounded(&mut zeros()),
+        SphericalLaplace::new(4, 1.0).unwrap().sample_bounded(&mut zeros()),
+        SquareLaplace::new(2, 1.0).unwrap().sample_bounded(&mut zeros()),
+        MatrixLaplace::new(2, 1.0).unwrap().sample_bounded(&mut zeros()),
         Gaussian::new(8, 1.0).unwrap().sample_bounded(&mut zeros()),
     ] {
         assert_eq!(refused, Err(Error::NoiseTail));
@@ -194,22 +153,14 @@ fn logarithms_are_taken_below_one_half() {
     for coin in [0, 1 << 63] {
         let mut ones = Scripted::new(vec![coin, u64::MAX, u64::MAX, u64::MAX]);
         let found = bounded::exponential(&mut ones).unwrap();
-        assert!(
-            (found / std::f64::consts::LN_2 - 1.0).abs() < 1e-15,
-            "{found}"
-        );
+        assert!((found / std::f64::consts::LN_2 - 1.0).abs() < 1e-15, "{found}");
     }
 }
 
 #[test]
 fn a_law_by_its_name_has_the_scale_that_it_was_given() {
     let blocks = Arc::new(Blocks::new(vec![1.0, 2.0], vec![0, 1, 1]).unwrap());
-    for name in [
-        "gaussian",
-        "spherical_laplace",
-        "shaped_laplace",
-        "shaped_gaussian",
-    ] {
+    for name in ["gaussian", "spherical_laplace", "shaped_laplace", "shaped_gaussian"] {
         let law = NoiseLaw::from_name(name, 3, 4.0, Some(&blocks)).unwrap();
         assert_eq!(law.name(), name);
         assert!((law.scale() - 4.0).abs() < 1e-15, "{name}");

@@ -73,11 +73,7 @@ mod tests {
     fn values_keep_their_precision_down_to_the_last_exponent() {
         let significand = (1 << 127) | (1 << 80);
         for exponent in [0, 1, 64, MAX_EXPONENT] {
-            let value = LongUniform {
-                exponent,
-                significand,
-            }
-            .value();
+            let value = LongUniform { exponent, significand }.value();
             let expected = 0.5 + 2.0_f64.powi(-48);
             let scaled = value * 2.0_f64.powi(510) * 2.0_f64.powi(exponent.cast_signed() - 510);
             assert_eq!(scaled.to_bits(), expected.to_bits());

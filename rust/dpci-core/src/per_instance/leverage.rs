@@ -36,11 +36,7 @@ impl LeverageBound {
     pub(super) fn interpolated(noisy: &[f64], dim: usize, radius: f64, ridge: f64) -> Result<Self> {
         let eigen = decomposed(noisy, dim)?;
         let slack = decomposition_error(&eigen);
-        let gaps: Vec<f64> = eigen
-            .values
-            .iter()
-            .map(|v| v - radius - slack - ridge)
-            .collect();
+        let gaps: Vec<f64> = eigen.values.iter().map(|v| v - radius - slack - ridge).collect();
         // ridge + s·gap stays at least MARGIN·ridge for the least gap.
         let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
         let floor = (MARGIN - 1.0) * ridge;
@@ -67,10 +63,7 @@ impl LeverageBound {
         let slack = decomposition_error(&eigen);
         let mut grid = vec![(0.0, vec![1.0 / ridge; dim])];
         if eigen.values.iter().all(|v| v - slack > 0.0) {
-            grid.push((
-                1.0,
-                eigen.values.iter().map(|v| 1.5 / (v - slack)).collect(),
-            ));
+            grid.push((1.0, eigen.values.iter().map(|v| 1.5 / (v - slack)).collect()));
         }
         Ok(Self {
             vectors: eigen.vectors,
@@ -109,10 +102,7 @@ impl LeverageBound {
 
     /// The weights w of a share that [`Self::fill`] wrote.
     pub(super) fn weights(&self, share: f64) -> Vec<f64> {
-        let known = self
-            .grid
-            .iter()
-            .find(|(known, _)| known.to_bits() == share.to_bits());
+        let known = self.grid.iter().find(|(known, _)| known.to_bits() == share.to_bits());
         let between = |gap: &f64| 1.0 / (self.ridge + share * gap);
         known.map_or_else(
             || self.gaps.iter().map(between).collect(),
@@ -131,8 +121,7 @@ impl LeverageBound {
             *share = self.grid[*k.clamp(&1, &(last - 1))].0;
         }
         for _ in 0..=REFINEMENTS {
-            let (mut values, mut slopes, mut curvatures) =
-                ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            let (mut values, mut slopes, mut curvatures) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
             for (gap, squares) in self.gaps.iter().zip(squares.chunks_exact(n)) {
                 for i in 0..n {
                     let inverse = 1.0 / (self.ridge + shares[i] * gap);
@@ -149,8 +138,7 @@ impl LeverageBound {
                 }
                 let part = shares[i] / end;
                 // The derivative of s in the log-odds is s(1 - s/end), and its own has the factor 1 - 2s/end.
-                let curvature =
-                    curvatures[i] * shares[i] * (1.0 - part) + slopes[i] * (1.0 - 2.0 * part);
+                let curvature = curvatures[i] * shares[i] * (1.0 - part) + slopes[i] * (1.0 - 2.0 * part);
                 // Where the value is not convex in the log-odds: downhill.
                 let step = if curvature > 0.0 {
                     -slopes[i] / curvature
@@ -171,11 +159,7 @@ fn decomposed(noisy: &[f64], dim: usize) -> Result<Eigen> {
     finite.ok_or_else(|| Error::OutOfRange {
         name: "the greatest entry of the released Hessian",
         rule: "small enough for an eigendecomposition",
-        value: noisy
-            .iter()
-            .map(|v| v.abs())
-            .reduce(f64::max)
-            .unwrap_or(f64::NAN),
+        value: noisy.iter().map(|v| v.abs()).reduce(f64::max).unwrap_or(f64::NAN),
     })
 }
 
@@ -194,8 +178,7 @@ mod tests {
         let squares: Vec<f64> = (0..2)
             .flat_map(|j| {
                 rows.iter().map(move |row| {
-                    let coordinate =
-                        row[0] * bound.vectors[2 * j] + row[1] * bound.vectors[2 * j + 1];
+                    let coordinate = row[0] * bound.vectors[2 * j] + row[1] * bound.vectors[2 * j + 1];
                     coordinate * coordinate
                 })
             })
@@ -216,8 +199,7 @@ mod tests {
         // Lower bounds diag(9, -3) and I: weights 1/(1 + 8s) and 1/(1 - 4s).
         let bound = LeverageBound::interpolated(&[10.0, 0.0, 0.0, -2.0], 2, 1.0, 1.0).unwrap();
         for row in [[1.0, 0.0], [0.0, 1.0], [0.6, 0.1], [0.3, 0.3], [0.0, 0.0]] {
-            let value =
-                |s: f64| row[0] * row[0] / (1.0 + 8.0 * s) + row[1] * row[1] / (1.0 - 4.0 * s);
+            let value = |s: f64| row[0] * row[0] / (1.0 + 8.0 * s) + row[1] * row[1] / (1.0 - 4.0 * s);
             let best = (0..=1_000_000)
                 .map(|i| value(f64::from(i) * 0.25e-6))
                 .fold(f64::INFINITY, f64::min);

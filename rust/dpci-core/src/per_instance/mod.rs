@@ -88,12 +88,7 @@ pub struct RecordEpsilons {
 impl RecordBounds {
     /// The bounds that follow from a released model and, where they were released, its derivatives. `delta` is that of the two extra
     /// releases together.
-    pub fn new(
-        model: Model,
-        derivatives: Option<Derivatives>,
-        claim: &Claim,
-        delta: f64,
-    ) -> Result<Self> {
+    pub fn new(model: Model, derivatives: Option<Derivatives>, claim: &Claim, delta: f64) -> Result<Self> {
         let dim = model.params.len();
         check_positive("std_dev", model.std_dev)?;
         check_positive("n_public * l2_strength", model.ridge)?;
@@ -121,9 +116,7 @@ impl RecordBounds {
         let failure = 0.25 * phi;
         let radius = claim.hessian_radius(dim, released.hessian_std_dev);
         let leverage = match claim.hessian_bound() {
-            HessianBound::Interpolated => {
-                LeverageBound::interpolated(&released.hessian, dim, radius, model.ridge)?
-            }
+            HessianBound::Interpolated => LeverageBound::interpolated(&released.hessian, dim, radius, model.ridge)?,
             HessianBound::Paper => LeverageBound::paper(&released.hessian, dim, model.ridge)?,
         };
         let slope = greatest_gradient / released.gradient_std_dev;
@@ -167,9 +160,7 @@ impl RecordBounds {
             Some(persons) => self.of_persons(records, persons, exec)?,
             None => self.of_rows(records, exec)?,
         };
-        let join = |field: fn(&RecordEpsilons) -> &[f64]| {
-            parts.iter().map(field).collect::<Vec<_>>().concat()
-        };
+        let join = |field: fn(&RecordEpsilons) -> &[f64]| parts.iter().map(field).collect::<Vec<_>>().concat();
         Ok(RecordEpsilons {
             params: join(|p| &p.params),
             gradient: join(|p| &p.gradient),
@@ -179,8 +170,7 @@ impl RecordBounds {
 
     /// Upper bound on `|bᵀg|`, over `σ‖g‖`, for a record whose gradient lies in a space of this dimension, whatever the parameters.
     fn reach(&self, rank: usize) -> f64 {
-        self.claim
-            .reach(rank, self.model.params.len(), self.failure)
+        self.claim.reach(rank, self.model.params.len(), self.failure)
     }
 
     /// Appends the bounds that follow from the facts of a record.

@@ -53,13 +53,8 @@ impl<'a> PersonTerms<'a> {
             }
             Ok(terms)
         })?;
-        let [slopes, curvatures, squares] = [0, 1, 2].map(|k| {
-            parts
-                .iter()
-                .map(|terms| &*terms[k])
-                .collect::<Vec<_>>()
-                .concat()
-        });
+        let [slopes, curvatures, squares] =
+            [0, 1, 2].map(|k| parts.iter().map(|terms| &*terms[k]).collect::<Vec<_>>().concat());
         Ok(Self {
             records,
             persons,
@@ -83,8 +78,7 @@ impl<'a> PersonTerms<'a> {
             if self.persons.shares()[row] == 0.0 {
                 continue;
             }
-            let (slope, curvature, square) =
-                (self.slopes[row], self.curvatures[row], self.squares[row]);
+            let (slope, curvature, square) = (self.slopes[row], self.curvatures[row], self.squares[row]);
             let start = found.factor.len();
             found.factor.resize(start + dim, 0.0);
             let x = &mut found.factor[start..];
@@ -122,10 +116,7 @@ impl Person {
         let size = self.n_rows.min(dim);
         let mut products = vec![0.0; size * size];
         if self.n_rows <= dim {
-            for (a, products) in scaled
-                .chunks_exact(dim)
-                .zip(products.chunks_exact_mut(size))
-            {
+            for (a, products) in scaled.chunks_exact(dim).zip(products.chunks_exact_mut(size)) {
                 for (b, product) in scaled.chunks_exact(dim).zip(products) {
                     *product = vector::dot(a, b);
                 }
@@ -168,9 +159,7 @@ impl RecordBounds {
         let dim = records.n_params();
         let terms = PersonTerms::new(records, persons, &self.model, exec)?;
         let most = persons.kept().iter().max().map_or(0, |most| *most);
-        let reaches: Vec<f64> = (0..=most.min(dim))
-            .map(|rank| self.reach(rank.max(1)))
-            .collect();
+        let reaches: Vec<f64> = (0..=most.min(dim)).map(|rank| self.reach(rank.max(1))).collect();
         let chunks = row_chunks(persons.len(), records.n_rows() / persons.len() * dim);
         exec.map(chunks.len(), |c| {
             let mut part = RecordEpsilons::default();
@@ -195,8 +184,7 @@ impl RecordBounds {
         let mut along = 0.0;
         if let Some(extra) = &self.extra {
             let gradient = &extra.released.gradient;
-            along = vector::dot(&person.gradient, gradient).abs()
-                + person.slack * vector::norm(gradient);
+            along = vector::dot(&person.gradient, gradient).abs() + person.slack * vector::norm(gradient);
             let lowered = self.lowered_eigenvalues(person)?;
             if lowered.iter().all(|mu| *mu < 1.0) {
                 // -ln det(I - PB⁻¹), B at most the Hessian, covers a person of the data and, being greater than ln det(I + PB⁻¹),

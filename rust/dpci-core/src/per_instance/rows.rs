@@ -14,11 +14,7 @@ const SLACK: f64 = 1e-6;
 
 impl RecordBounds {
     /// The bounds of rows that are records of their own.
-    pub(super) fn of_rows(
-        &self,
-        records: &Design<'_>,
-        exec: &Executor<'_>,
-    ) -> Result<Vec<RecordEpsilons>> {
+    pub(super) fn of_rows(&self, records: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<RecordEpsilons>> {
         let (chunks, reach) = (records.chunks(), self.reach(1));
         exec.map(chunks.len(), |c| {
             let mut part = RecordEpsilons::default();
@@ -44,14 +40,7 @@ impl RecordBounds {
         let mut buffers = [[0.0; BLOCK]; 6];
         let [slope, curvature, norm, leverage, along, at] = &mut buffers;
         let (slope, curvature) = (&mut slope[..n], &mut curvature[..n]);
-        slopes_and_curvatures(
-            records,
-            &*model.loss,
-            &model.params,
-            range.clone(),
-            slope,
-            curvature,
-        )?;
+        slopes_and_curvatures(records, &*model.loss, &model.params, range.clone(), slope, curvature)?;
         let (norm, leverage, along) = (&mut norm[..n], &mut leverage[..n], &mut along[..n]);
         records.squared_norms(range.clone(), norm);
         if let Some(extra) = &self.extra {
@@ -131,18 +120,10 @@ pub(crate) fn slopes_and_curvatures(
 }
 
 /// `(vⱼᵀx)²` for orthonormal vectors v, by vector, then by row of the range.
-pub(crate) fn squared_coordinates(
-    records: &Design<'_>,
-    range: Range<usize>,
-    vectors: &[f64],
-    squares: &mut Vec<f64>,
-) {
+pub(crate) fn squared_coordinates(records: &Design<'_>, range: Range<usize>, vectors: &[f64], squares: &mut Vec<f64>) {
     let dim = records.n_params();
     squares.resize(dim * range.len(), 0.0);
-    for (vector, out) in vectors
-        .chunks_exact(dim)
-        .zip(squares.chunks_exact_mut(range.len()))
-    {
+    for (vector, out) in vectors.chunks_exact(dim).zip(squares.chunks_exact_mut(range.len())) {
         records.linear_predictor(range.clone(), vector, out);
         for value in out {
             *value *= *value;

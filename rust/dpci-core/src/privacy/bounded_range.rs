@@ -69,12 +69,8 @@ impl BoundedRange {
         else {
             return false;
         };
-        let (left, at_most) = (
-            (epsilon - seal_epsilon).next_down(),
-            (delta - seal_delta).next_down(),
-        );
-        gaussian_mu(own_epsilon, own_delta)
-            .is_ok_and(|mu| self.profile(left, mu) <= at_most * (1.0 - DELTA_ERROR))
+        let (left, at_most) = ((epsilon - seal_epsilon).next_down(), (delta - seal_delta).next_down());
+        gaussian_mu(own_epsilon, own_delta).is_ok_and(|mu| self.profile(left, mu) <= at_most * (1.0 - DELTA_ERROR))
     }
 
     fn profile(&self, epsilon: f64, mu: f64) -> f64 {
@@ -82,12 +78,7 @@ impl BoundedRange {
         // Profiles at ε + k·h for k from -reach to reach, of which each stage needs as many on either side as there are cells.
         let reach = self.stages * CELLS;
         let mut values: Vec<f64> = (0..=2 * reach)
-            .map(|k| {
-                signed_delta(
-                    epsilon + (f64::from(k) - f64::from(reach)) * worst.width,
-                    mu,
-                )
-            })
+            .map(|k| signed_delta(epsilon + (f64::from(k) - f64::from(reach)) * worst.width, mu))
             .collect();
         for _ in 0..self.stages {
             let windows = values.windows(2 * CELLS as usize + 1);
@@ -150,11 +141,7 @@ impl Worst {
         let (low, high) = window.split_at(CELLS as usize);
         // At the i-th t: H(ε' - t), H(ε' - t + ε), and p.
         let ends = |i: usize| {
-            let first = if i == 0 {
-                high[0]
-            } else {
-                low[CELLS as usize - i]
-            };
+            let first = if i == 0 { high[0] } else { low[CELLS as usize - i] };
             (first, high[CELLS as usize - i], self.probabilities[i])
         };
         let mut greatest = 0.0_f64;
@@ -162,8 +149,7 @@ impl Worst {
         for (i, above) in self.above.iter().enumerate() {
             let (next_first, next_second, next_p) = ends(i + 1);
             let (gap, next_gap) = (first - second, next_first - next_second);
-            let value = (p * first + (1.0 - p) * second)
-                .max(next_p * next_first + (1.0 - next_p) * next_second);
+            let value = (p * first + (1.0 - p) * second).max(next_p * next_first + (1.0 - next_p) * next_second);
             let bend = 0.25 * ((next_p - p) * (next_gap - gap)).abs();
             let cell = value + above * gap.abs().max(next_gap.abs()) + bend;
             // A NaN tells nothing, and a maximum would leave it out.
@@ -235,10 +221,7 @@ mod tests {
                     p(-s.ln()) - ((1.0 - share) * p(low) + share * p(high))
                 };
                 let most = (0..=200).map(over).fold(0.0, f64::max);
-                assert!(
-                    most <= above && above <= 1.2 * most,
-                    "{epsilon} {i} {most:e} {above:e}"
-                );
+                assert!(most <= above && above <= 1.2 * most, "{epsilon} {i} {most:e} {above:e}");
             }
         }
     }
@@ -279,9 +262,7 @@ mod tests {
         let ranges = BoundedRange::new(0.1, 2).unwrap();
         assert!(ranges.rest(Budget::pure(1.0).unwrap()).is_err());
         let small = Budget::approx(0.2, 1e-300).unwrap();
-        assert!(
-            ranges.rest(small).is_err() || matches!(ranges.rest(small), Ok(Budget::Approx { .. }))
-        );
+        assert!(ranges.rest(small).is_err() || matches!(ranges.rest(small), Ok(Budget::Approx { .. })));
     }
 
     #[test]
@@ -295,10 +276,7 @@ mod tests {
             let ranges = BoundedRange::new(range, 2).unwrap();
             for (epsilon, mu) in [(0.0, 0.0), (1.0, 0.3), (1e300, 1.0), (0.5, 1e200)] {
                 let found = ranges.delta(epsilon, mu).unwrap();
-                assert!(
-                    (0.0..=1.0).contains(&found),
-                    "{range} {epsilon} {mu}: {found}"
-                );
+                assert!((0.0..=1.0).contains(&found), "{range} {epsilon} {mu}: {found}");
                 assert!(found >= gaussian_delta(epsilon, mu).unwrap() * (1.0 - 1e-9));
             }
             assert!(ranges.delta(-1.0, 1.0).is_err() && ranges.delta(1.0, f64::NAN).is_err());
@@ -312,10 +290,7 @@ mod tests {
                     panic!("the rest has the notion of the whole")
                 };
                 let basic = epsilon - f64::from(stages) * range;
-                assert!(
-                    own > basic * (1.0 - 1e-3) && own < basic + 0.1 * range,
-                    "{own} {basic}"
-                );
+                assert!(own > basic * (1.0 - 1e-3) && own < basic + 0.1 * range, "{own} {basic}");
             }
         }
         for (epsilon, mu, range) in [(0.5, 1e200, 2.3e4), (1.5e5, 558.57, 3e4)] {

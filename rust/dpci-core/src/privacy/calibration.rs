@@ -114,9 +114,7 @@ mod tests {
         assert!(objective_rate(&bounds, 2.0, 0.25, least * 1.0001, 0.5).is_ok());
         for l2_strength in [least, least / 2.0, 1e-320] {
             let error = objective_rate(&bounds, 2.0, 0.25, l2_strength, 0.5).unwrap_err();
-            assert!(
-                matches!(error, Error::RegularizationTooSmall { least: named, .. } if named >= least)
-            );
+            assert!(matches!(error, Error::RegularizationTooSmall { least: named, .. } if named >= least));
         }
         // A loss without curvature needs none.
         assert!(objective_rate(&bounds, 2.0, 0.0, 1e-12, 0.5).is_ok());

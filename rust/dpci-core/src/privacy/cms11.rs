@@ -6,12 +6,7 @@ use crate::Result;
 
 /// λ with the extra regularisation Δ' of variant cms11: λ itself where `ε > 2 ln(1+κ)`, `tR²/(n(e^(ε/4) - 1))` otherwise, t the
 /// curvature bound. A function of public values.
-pub fn cms11_l2_strength(
-    bounds: &DataBounds,
-    curvature_bound: f64,
-    l2_strength: f64,
-    epsilon: f64,
-) -> Result<f64> {
+pub fn cms11_l2_strength(bounds: &DataBounds, curvature_bound: f64, l2_strength: f64, epsilon: f64) -> Result<f64> {
     check_positive("l2_strength", l2_strength)?;
     check_non_negative("curvature_bound", curvature_bound)?;
     check_positive("epsilon", epsilon)?;

@@ -17,9 +17,7 @@ pub fn pure_to_zcdp(epsilon: f64, calibration: Calibration) -> Result<f64> {
 /// Greatest ε whose cost in zCDP is at most ρ: the inverse of [`pure_to_zcdp`].
 pub fn zcdp_to_pure(rho: f64, calibration: Calibration) -> Result<f64> {
     check_positive("rho", rho)?;
-    Ok(greatest_where(|epsilon| {
-        zcdp_cost(epsilon, calibration) <= rho
-    }))
+    Ok(greatest_where(|epsilon| zcdp_cost(epsilon, calibration) <= rho))
 }
 
 /// A bound on the Rényi divergence of `order` α > 1 of an ε-DP mechanism, at most ε: that of randomised response (Mironov 2017,
@@ -96,11 +94,7 @@ fn log_target(delta: f64) -> f64 {
 fn log_delta(rho: f64, epsilon: f64) -> f64 {
     // ln(1+1/u), also where 1/u overflows.
     let log_ratio = |u: f64| {
-        if u < 1.0 {
-            u.ln_1p() - u.ln()
-        } else {
-            u.recip().ln_1p()
-        }
+        if u < 1.0 { u.ln_1p() - u.ln() } else { u.recip().ln_1p() }
     };
     let u = greatest_where(|u| (2.0 * u + 1.0) * rho - epsilon <= log_ratio(u));
     let value = u * ((1.0 + u) * rho - epsilon) - (1.0 + u) * log_ratio(u) - u.ln();
@@ -154,9 +148,7 @@ mod tests {
                         assert!((back / rho - 1.0).abs() < 1e-9, "{rho} {delta}: {back}");
                     }
                     if calibration == Calibration::Tight {
-                        assert!(
-                            zcdp_to_approx_delta(rho, epsilon).unwrap() <= delta * (1.0 + 1e-12)
-                        );
+                        assert!(zcdp_to_approx_delta(rho, epsilon).unwrap() <= delta * (1.0 + 1e-12));
                     }
                 }
             }

@@ -96,9 +96,7 @@ fn corners_at_any_angle(sum: impl Fn(&[Corner]) -> f64) -> Vec<Corner> {
         }
     }
     let points = [2.0, 4.0, f64::midpoint(low, high)];
-    let greatest = points
-        .into_iter()
-        .max_by(|a, b| height(*a).total_cmp(&height(*b)));
+    let greatest = points.into_iter().max_by(|a, b| height(*a).total_cmp(&height(*b)));
     chord(greatest.unwrap_or(4.0))
 }
 
@@ -122,9 +120,7 @@ mod tests {
 
     /// Squares of the lengths of the corners in units of LR, L = √2, the longest first.
     fn lengths(records: &[(usize, [f64; 2])], classes: usize) -> Vec<f64> {
-        let all = |(target, x): (usize, [f64; 2])| {
-            (0..classes).map(move |class| gradient(class, target, x, classes))
-        };
+        let all = |(target, x): (usize, [f64; 2])| (0..classes).map(move |class| gradient(class, target, x, classes));
         let mut found: Vec<f64> = Vec::new();
         for first in all(records[0]) {
             let Some(second) = records.get(1) else {
@@ -146,11 +142,7 @@ mod tests {
         let profile = ObjectiveProfile::new(&bounds, Slopes::Classes(classes), 0.0, 1.0).unwrap();
         let corners = profile.corners(|_| 0.0).into_iter();
         corners
-            .flat_map(|(count, square)| {
-                (0..)
-                    .take_while(move |i| f64::from(*i) < count)
-                    .map(move |_| square)
-            })
+            .flat_map(|(count, square)| (0..).take_while(move |i| f64::from(*i) < count).map(move |_| square))
             .collect()
     }
 
@@ -193,20 +185,13 @@ mod tests {
                     let (x, z) = (row(0), row(3));
                     let z = if draw % 10 == 5 { x.map(|x| -x) } else { z };
                     for y in 0..classes {
-                        let others = if neighbors == Neighbors::ReplaceOne {
-                            classes
-                        } else {
-                            1
-                        };
+                        let others = if neighbors == Neighbors::ReplaceOne { classes } else { 1 };
                         for v in 0..others {
                             let records = [(y, x), (v, z)];
                             let found = lengths(&records[..others.min(2)], classes);
                             assert_eq!(found.len(), bound.len());
                             for (i, (found, bound)) in found.iter().zip(&bound).enumerate() {
-                                assert!(
-                                    *found <= bound + 1e-12,
-                                    "{classes} {y} {v}: {found} {bound}"
-                                );
+                                assert!(*found <= bound + 1e-12, "{classes} {y} {v}: {found} {bound}");
                                 greatest[i] = greatest[i].max(*found);
                             }
                         }
@@ -214,10 +199,7 @@ mod tests {
                 }
                 // Attained, all at once: by opposite rows of one class but the reference.
                 for (found, bound) in greatest.iter().zip(&bound) {
-                    assert!(
-                        (found - bound).abs() < 1e-12,
-                        "{classes}: {greatest:?} {bound:?}"
-                    );
+                    assert!((found - bound).abs() < 1e-12, "{classes}: {greatest:?} {bound:?}");
                 }
             }
         }

@@ -60,29 +60,18 @@ impl ObjectiveProfile {
         let ratio = |square: f64| ((share * square).sqrt() / shift).hypot((1.0 - share).sqrt());
         let sum = |corners: &[Corner]| -> f64 {
             let terms = corners.iter();
-            terms
-                .map(|(w, square)| w * self.corner(left, ratio(*square) * m))
-                .sum()
+            terms.map(|(w, square)| w * self.corner(left, ratio(*square) * m)).sum()
         };
-        let corners = self
-            .corners(sum)
-            .into_iter()
-            .map(|(w, square)| (w, ratio(square)));
+        let corners = self.corners(sum).into_iter().map(|(w, square)| (w, ratio(square)));
         let points: Vec<(f64, f64, f64)> = corners
             .filter(|(_, k)| *k > 0.0)
             .map(|(w, k)| {
                 let half = k * m / 2.0;
-                (
-                    w,
-                    k,
-                    left / (k * m) + if self.single { half } else { -half },
-                )
+                (w, k, left / (k * m) + if self.single { half } else { -half })
             })
             .collect();
         // The densities relative to the greatest one, so that none underflows together with all others.
-        let least = points
-            .iter()
-            .fold(f64::INFINITY, |l, (.., x)| l.min(x.abs()));
+        let least = points.iter().fold(f64::INFINITY, |l, (.., x)| l.min(x.abs()));
         let (mut numerator, mut denominator) = (0.0, 0.0);
         for (w, k, x) in points {
             let density = w * (0.5 * (least * least - x * x)).exp();
@@ -97,8 +86,7 @@ impl ObjectiveProfile {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        DataBounds, Neighbors, Slopes, approx_to_zcdp, gaussian_mu, paper_objective_std_dev,
-        zcdp_to_pure,
+        DataBounds, Neighbors, Slopes, approx_to_zcdp, gaussian_mu, paper_objective_std_dev, zcdp_to_pure,
     };
     use super::*;
 
@@ -110,10 +98,7 @@ mod tests {
     }
 
     fn assert_close(got: f64, expected: f64, what: &str) {
-        assert!(
-            (got / expected - 1.0).abs() < 1e-7,
-            "{what}: {got} against {expected}"
-        );
+        assert!((got / expected - 1.0).abs() < 1e-7, "{what}: {got} against {expected}");
     }
 
     #[test]
@@ -153,9 +138,7 @@ mod tests {
                             let total = |e| profile.mu_squared(e, delta, share).unwrap();
                             let m = |e| total(e).sqrt();
                             let slope = profile.mu_slope(epsilon, total(epsilon), share);
-                            let what = format!(
-                                "{neighbors:?} {slopes:?} {kappa} {epsilon} {delta} {share}"
-                            );
+                            let what = format!("{neighbors:?} {slopes:?} {kappa} {epsilon} {delta} {share}");
                             assert_close(slope, difference(m, epsilon), &what);
                         }
                     }

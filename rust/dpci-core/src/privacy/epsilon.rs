@@ -78,11 +78,7 @@ impl EpsilonTable {
             .map(|number| f64::from_bits(number << LOW_BITS))
             .map(|mu| (mu, epsilon(mu, delta)))
             .collect();
-        Ok(Self {
-            delta,
-            first,
-            knots,
-        })
+        Ok(Self { delta, first, knots })
     }
 
     /// An ε at which a Gaussian release of this `mu` ≥ 0 has δ(ε) at most that of the table.
@@ -90,10 +86,7 @@ impl EpsilonTable {
         let number = mu.to_bits() >> LOW_BITS;
         let (left, right) = match number.checked_sub(self.first) {
             None => ((0.0, 0.0), self.knots[0]),
-            Some(i) => match usize::try_from(i)
-                .ok()
-                .and_then(|i| self.knots.get(i..i + 2))
-            {
+            Some(i) => match usize::try_from(i).ok().and_then(|i| self.knots.get(i..i + 2)) {
                 Some(pair) => (pair[0], pair[1]),
                 None => return epsilon(mu, self.delta),
             },
@@ -121,10 +114,7 @@ mod tests {
                 assert!(gaussian_delta(epsilon, mu).unwrap() <= delta);
                 if epsilon > 0.0 {
                     let back = gaussian_mu(epsilon, delta).unwrap();
-                    assert!(
-                        back >= mu * (1.0 - 1e-11) && back <= mu * (1.0 + 1e-11),
-                        "{mu} {back}"
-                    );
+                    assert!(back >= mu * (1.0 - 1e-11) && back <= mu * (1.0 + 1e-11), "{mu} {back}");
                 }
             }
         }
@@ -165,9 +155,7 @@ mod tests {
                     );
                 }
                 assert!(table.at(0.0).abs() < f64::MIN_POSITIVE);
-                assert!(
-                    table.at(2.0 * greatest) >= gaussian_epsilon(2.0 * greatest, delta).unwrap()
-                );
+                assert!(table.at(2.0 * greatest) >= gaussian_epsilon(2.0 * greatest, delta).unwrap());
             }
         }
     }

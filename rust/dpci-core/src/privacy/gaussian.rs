@@ -51,9 +51,7 @@ pub(super) fn delta(epsilon: f64, mu: f64) -> f64 {
         let (centre, half) = (epsilon / mu, mu / 2.0);
         let integral: f64 = LEGENDRE
             .iter()
-            .map(|(node, weight)| {
-                weight * (mills_descent(centre - half * node) + mills_descent(centre + half * node))
-            })
+            .map(|(node, weight)| weight * (mills_descent(centre - half * node) + mills_descent(centre + half * node)))
             .sum();
         density * half * integral
     } else if x1 > 0.0 {
@@ -192,17 +190,11 @@ mod tests {
 
     #[test]
     fn delta_is_monotone_and_bounded() {
-        let grid: Vec<f64> = (-40..=20)
-            .map(|i| 10.0_f64.powf(f64::from(i) / 8.0))
-            .collect();
+        let grid: Vec<f64> = (-40..=20).map(|i| 10.0_f64.powf(f64::from(i) / 8.0)).collect();
         for &epsilon in &[0.0, 1e-9, 0.1, 1.0, 10.0, 1e3] {
             let deltas: Vec<f64> = grid.iter().map(|&mu| delta(epsilon, mu)).collect();
             assert!(deltas.iter().all(|d| (0.0..=1.0).contains(d)), "{deltas:?}");
-            assert!(
-                deltas
-                    .windows(2)
-                    .all(|pair| pair[0] <= pair[1] * (1.0 + 1e-12))
-            );
+            assert!(deltas.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-12)));
         }
     }
 

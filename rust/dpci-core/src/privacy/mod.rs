@@ -25,14 +25,11 @@ pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split, unsealed};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
 pub use cms11::{cms11_l2_strength, cms11_raised, cms11_rate};
 pub use conversion::{
-    approx_to_zcdp, pure_rdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon,
-    zcdp_to_pure,
+    approx_to_zcdp, pure_rdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
 };
 pub use corners::Slopes;
 pub use cost::Cost;
-pub use derivative::{
-    approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope,
-};
+pub use derivative::{approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope};
 pub use epsilon::{EpsilonTable, gaussian_epsilon};
 pub use gaussian::{gaussian_delta, gaussian_mu};
 pub use objective_profile::{ObjectiveProfile, paper_least_l2_strength, paper_objective_std_dev};

@@ -30,12 +30,7 @@ pub struct ObjectiveProfile {
 
 impl ObjectiveProfile {
     /// The profile at a regularisation λ = `l2_strength`.
-    pub fn new(
-        bounds: &DataBounds,
-        slopes: Slopes,
-        curvature_trace: f64,
-        l2_strength: f64,
-    ) -> Result<Self> {
+    pub fn new(bounds: &DataBounds, slopes: Slopes, curvature_trace: f64, l2_strength: f64) -> Result<Self> {
         check_positive("l2_strength", l2_strength)?;
         check_non_negative("curvature_bound", curvature_trace)?;
         Ok(Self {
@@ -80,12 +75,7 @@ impl ObjectiveProfile {
         }
         // δ_G at a shift of √square · LR, composed with mu.
         let corner = |square: f64| self.corner(left, (ratio * square.sqrt()).hypot(mu));
-        let total = |corners: &[Corner]| -> f64 {
-            corners
-                .iter()
-                .map(|(count, square)| count * corner(*square))
-                .sum()
-        };
+        let total = |corners: &[Corner]| -> f64 { corners.iter().map(|(count, square)| count * corner(*square)).sum() };
         let sum = total(&self.corners(total));
         if sum < 1.0 { sum } else { 1.0 }
     }
@@ -126,12 +116,7 @@ impl ObjectiveProfile {
     /// `ln(1+κ) + ln E[e^{(α-1) max L}]/(α-1) + αμ²/2`, the maximum over the corners' Gaussian losses. The expectation is exact for
     /// add/remove, and a sum over the corners that bounds it for replace-one.
     pub fn rdp(&self, order: f64, ratio: f64, mu: f64) -> Result<f64> {
-        check(
-            order > 1.0 && order.is_finite(),
-            "order",
-            "finite and > 1",
-            order,
-        )?;
+        check(order > 1.0 && order.is_finite(), "order", "finite and > 1", order)?;
         check_non_negative("ratio", ratio)?;
         check_non_negative("mu", mu)?;
         let k = order - 1.0;
@@ -139,9 +124,7 @@ impl ObjectiveProfile {
         let positive = |a: f64| 0.5 * (k * a) * (order * a) + normal_cdf(a * (k + 0.5)).ln();
         let none_positive = normal_cdf(-0.5 * ratio).ln();
         let log_moment = match (self.neighbors, self.slopes) {
-            (Neighbors::AddRemove, Slopes::OneSigned) => {
-                log_sum_exp(&[none_positive, positive(ratio)])
-            }
+            (Neighbors::AddRemove, Slopes::OneSigned) => log_sum_exp(&[none_positive, positive(ratio)]),
             (Neighbors::AddRemove, Slopes::AnySign) => {
                 LN_2 + 0.5 * (k * ratio) * (order * ratio) + normal_cdf(k * ratio).ln()
             }
@@ -159,9 +142,7 @@ impl ObjectiveProfile {
             (_, Slopes::Classes(_)) => {
                 let corners = self.corners(|_| 0.0).into_iter();
                 let corners: Vec<Corner> = corners.filter(|(c, square)| c * square > 0.0).collect();
-                let sizes = corners
-                    .iter()
-                    .map(|(count, square)| (count, square.sqrt() * ratio));
+                let sizes = corners.iter().map(|(count, square)| (count, square.sqrt() * ratio));
                 let terms: Vec<f64> = sizes.clone().map(|(c, a)| c.ln() + positive(a)).collect();
                 let rest = 1.0 - sizes.map(|(c, a)| c * normal_cdf(0.5 * a)).sum::<f64>();
                 let whole = log_sum_exp(&terms);
@@ -226,8 +207,7 @@ mod tests {
 
     /// σ/L at which the whole of (ε, δ) goes to the coefficients.
     fn noise(profile: &ObjectiveProfile, epsilon: f64, delta: f64) -> f64 {
-        profile.neighbors.changed_records()
-            / profile.mu_squared(epsilon, delta, 1.0).unwrap().sqrt()
+        profile.neighbors.changed_records() / profile.mu_squared(epsilon, delta, 1.0).unwrap().sqrt()
     }
 
     #[test]
@@ -243,8 +223,7 @@ mod tests {
     #[test]
     fn the_root_lies_just_below_delta() {
         for (neighbors, slopes) in RELATIONS {
-            for (epsilon, delta, kappa) in [(1.0, 1e-6, 0.01), (0.1, 1e-3, 0.0), (8.0, 1e-12, 3.0)]
-            {
+            for (epsilon, delta, kappa) in [(1.0, 1e-6, 0.01), (0.1, 1e-3, 0.0), (8.0, 1e-12, 3.0)] {
                 let profile = profile(neighbors, slopes, kappa);
                 for share in [1.0, 0.9, 0.2, 1e-6] {
                     let total = profile.mu_squared(epsilon, delta, share).unwrap();
@@ -280,10 +259,7 @@ mod tests {
                         let bound = profile.delta(epsilon, ratio, mu);
                         for i in 0..=1000 {
                             let sum = at_angle(&profile, f64::from(i) / 500.0, point);
-                            assert!(
-                                bound >= sum.min(1.0) * (1.0 - 1e-10),
-                                "{single} {point:?} {i}"
-                            );
+                            assert!(bound >= sum.min(1.0) * (1.0 - 1e-10), "{single} {point:?} {i}");
                         }
                     }
                 }
@@ -335,10 +311,7 @@ mod tests {
                 for delta in [0.5, 1e-2, 1e-6, 1e-12, 1e-30] {
                     let profile = profile(Neighbors::AddRemove, slopes, epsilon / 2.0);
                     let ratio = 1.0 / paper_objective_std_dev(1.0, epsilon, delta).unwrap();
-                    assert!(
-                        profile.delta(epsilon, ratio, 0.0) <= delta,
-                        "{epsilon} {delta}"
-                    );
+                    assert!(profile.delta(epsilon, ratio, 0.0) <= delta, "{epsilon} {delta}");
                 }
             }
         }
@@ -399,13 +372,7 @@ mod tests {
         let profile = profile(Neighbors::ReplaceOne, Slopes::OneSigned, 1.0);
         assert!(profile.mu_squared(0.5, 0.1, 1.0).is_err());
         assert!((profile.delta(0.5, 0.0, 0.0) - 1.0).abs() < f64::EPSILON);
-        for (delta, share) in [
-            (0.0, 1.0),
-            (1.0, 1.0),
-            (0.1, 0.0),
-            (0.1, 1.1),
-            (0.1, f64::NAN),
-        ] {
+        for (delta, share) in [(0.0, 1.0), (1.0, 1.0), (0.1, 0.0), (0.1, 1.1), (0.1, f64::NAN)] {
             assert!(profile.mu_squared(1.0, delta, share).is_err());
         }
         for order in [1.0, 0.5, f64::NAN, f64::INFINITY] {

@@ -86,11 +86,7 @@ impl Polynomial {
 
     /// L2 sensitivity of `Σxxᵀ` in isometric coordinates stacked on `Σyx`, for ‖x‖₂ ≤ 1 and |y| ≤ 1, whatever the dimension:
     /// √2 under add/remove, `max_c √(4 + 2c - 2c²) = 3/√2` where a record is replaced, 2 there for one parameter.
-    pub fn l2_sensitivity(
-        dim: usize,
-        neighbors: Neighbors,
-        calibration: Calibration,
-    ) -> Result<f64> {
+    pub fn l2_sensitivity(dim: usize, neighbors: Neighbors, calibration: Calibration) -> Result<f64> {
         if calibration == Calibration::Paper {
             return Err(Error::Unsupported(
                 "calibration=\"paper\" of the functional mechanism requires PureDP, because its noise is Laplace noise, got \
@@ -116,14 +112,11 @@ mod tests {
             let (q, l) = polynomial.weights();
             for dim in [2_usize, 3, 14, 1000] {
                 let d = dim as f64;
-                let at = |c: f64| {
-                    q * d * (2.0 - 2.0 * c * c).sqrt() + l * d.sqrt() * (2.0 + 2.0 * c).sqrt()
-                };
+                let at = |c: f64| q * d * (2.0 - 2.0 * c * c).sqrt() + l * d.sqrt() * (2.0 + 2.0 * c).sqrt();
                 let grid = (0..=200_000)
                     .map(|i| at(f64::from(i) / 100_000.0 - 1.0))
                     .fold(f64::NEG_INFINITY, f64::max);
-                let closed =
-                    polynomial.l1_sensitivity(dim, Neighbors::ReplaceOne, Calibration::Tight);
+                let closed = polynomial.l1_sensitivity(dim, Neighbors::ReplaceOne, Calibration::Tight);
                 assert!(closed >= grid && closed < grid * (1.0 + 1e-8), "{dim}");
             }
         }

@@ -51,10 +51,7 @@ mod tests {
             (normal_norm(300, 0.5), 17.30125999311085),
         ];
         for (got, exact) in cases {
-            assert!(
-                got >= exact && got <= exact * (1.0 + 1e-8),
-                "{got} against {exact}"
-            );
+            assert!(got >= exact && got <= exact * (1.0 + 1e-8), "{got} against {exact}");
         }
     }
 
@@ -76,10 +73,7 @@ mod tests {
         ];
         for (dim, std_dev, p, exact) in cases {
             let got = greatest_eigenvalue(dim, std_dev, p);
-            assert!(
-                got >= exact && got <= exact * (1.0 + 1e-14),
-                "{got} against {exact}"
-            );
+            assert!(got >= exact && got <= exact * (1.0 + 1e-14), "{got} against {exact}");
         }
     }
 }

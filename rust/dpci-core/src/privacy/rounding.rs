@@ -25,11 +25,7 @@ pub(super) fn greatest_where(holds: impl Fn(f64) -> bool) -> f64 {
 /// Least finite `x ≥ 0` with `holds(x)`, for a predicate that is false below some point and true above it; infinity if
 /// there is none.
 pub(crate) fn least_where(holds: impl Fn(f64) -> bool) -> f64 {
-    if holds(0.0) {
-        0.0
-    } else {
-        bisect(|x| !holds(x)).1
-    }
+    if holds(0.0) { 0.0 } else { bisect(|x| !holds(x)).1 }
 }
 
 /// Neighbouring floats, the predicate true at the first and false at the second.

@@ -4,10 +4,7 @@
 //! proofs, that of the bounded number of runs among them).
 
 use super::rounding::{down, greatest_where, up};
-use super::{
-    Budget, Calibration, approx_to_zcdp, check_delta, check_positive, zcdp_to_approx_delta,
-    zcdp_to_pure,
-};
+use super::{Budget, Calibration, approx_to_zcdp, check_delta, check_positive, zcdp_to_approx_delta, zcdp_to_pure};
 use crate::Result;
 use crate::error::check;
 
@@ -35,12 +32,7 @@ impl RunCount {
         reason = "1 < 20·mean ≤ 2·10⁷"
     )]
     pub fn new(shape: f64, mean: f64) -> Result<Self> {
-        check(
-            (0.0..=10.0).contains(&shape),
-            "shape",
-            ">= 0 and <= 10",
-            shape,
-        )?;
+        check((0.0..=10.0).contains(&shape), "shape", ">= 0 and <= 10", shape)?;
         check(
             mean > 1.0 && mean <= GREATEST_MEAN,
             "expected_runs",
@@ -112,19 +104,13 @@ impl RunCount {
     pub fn run_rho(&self, epsilon: f64, delta: f64) -> Result<f64> {
         check_positive("epsilon", epsilon)?;
         check_delta(delta)?;
-        Ok(greatest_where(|rho| {
-            self.delta(epsilon, rho).is_ok_and(|d| d <= delta)
-        }))
+        Ok(greatest_where(|rho| self.delta(epsilon, rho).is_ok_and(|d| d <= delta)))
     }
 
     /// `(1+η)·inf over α̂ > 1 of ρ(α̂-1) + ln(1/γ)/α̂`, rounded up.
     fn offset(&self, rho: f64) -> f64 {
         let log = -self.gamma.ln();
-        let least = if rho < log {
-            2.0 * (rho * log).sqrt() - rho
-        } else {
-            log
-        };
+        let least = if rho < log { 2.0 * (rho * log).sqrt() - rho } else { log };
         up(up((1.0 + self.shape) * least))
     }
 }
@@ -149,9 +135,7 @@ pub fn exponential_epsilon(budget: &Budget) -> Result<f64> {
     Ok(match *budget {
         Budget::Pure { epsilon } => epsilon,
         Budget::Zcdp { rho } => of_rho(rho),
-        Budget::Approx { epsilon, delta } => {
-            of_rho(approx_to_zcdp(epsilon, delta, Calibration::Tight)?).max(epsilon)
-        }
+        Budget::Approx { epsilon, delta } => of_rho(approx_to_zcdp(epsilon, delta, Calibration::Tight)?).max(epsilon),
     })
 }
 
@@ -212,12 +196,8 @@ mod tests {
                 for best in [1e-7, 1e-4, 0.01, 0.2, 0.5] {
                     for middle in [1e-5, 1e-3, 0.1, 0.3] {
                         for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] {
-                            let (b, m) = (
-                                best * (signs[0] * epsilon).exp(),
-                                middle * (signs[1] * epsilon).exp(),
-                            );
-                            let (q, q2) =
-                                ([1.0 - best - middle, middle, best], [1.0 - b - m, m, b]);
+                            let (b, m) = (best * (signs[0] * epsilon).exp(), middle * (signs[1] * epsilon).exp());
+                            let (q, q2) = ([1.0 - best - middle, middle, best], [1.0 - b - m, m, b]);
                             if !((q2[0] / q[0]).ln().abs() <= epsilon) {
                                 continue;
                             }
@@ -229,10 +209,7 @@ mod tests {
                 }
             }
             let claim = (2.0 + shape) * epsilon;
-            assert!(
-                worst <= claim * (1.0 + 1e-9),
-                "{shape}: {worst} above {claim}"
-            );
+            assert!(worst <= claim * (1.0 + 1e-9), "{shape}: {worst} above {claim}");
             assert!(worst > 0.9 * claim, "{shape}: {worst} far below {claim}");
         }
     }
@@ -277,10 +254,7 @@ mod tests {
                 u * (law.rdp(order, rho) - epsilon) + order * (u / order).ln() - u.ln()
             };
             let best = (-800..1200).map(by_order).fold(f64::INFINITY, f64::min);
-            assert!(
-                best >= delta.ln() - 1e-9 && best < delta.ln() + 1e-3,
-                "{best}"
-            );
+            assert!(best >= delta.ln() - 1e-9 && best < delta.ln() + 1e-3, "{best}");
         }
     }
 
@@ -292,8 +266,7 @@ mod tests {
         // Two outputs of opposite scores: the exact divergence is below, and near at small ε.
         let p = 1.0 / (1.0 + (-epsilon / 2.0).exp());
         let divergence = |order: f64| {
-            let sum = p.powf(order) * (1.0 - p).powf(1.0 - order)
-                + (1.0 - p).powf(order) * p.powf(1.0 - order);
+            let sum = p.powf(order) * (1.0 - p).powf(1.0 - order) + (1.0 - p).powf(order) * p.powf(1.0 - order);
             sum.ln() / (order - 1.0)
         };
         for order in [1.01, 2.0, 10.0] {

@@ -187,10 +187,7 @@ mod tests {
     use super::*;
 
     fn assert_just_above(got: f64, exact: f64) {
-        assert!(
-            got >= exact && got < exact * (1.0 + 1e-14),
-            "{got} against {exact}"
-        );
+        assert!(got >= exact && got < exact * (1.0 + 1e-14), "{got} against {exact}");
     }
 
     #[test]
@@ -203,10 +200,7 @@ mod tests {
             bounds.frobenius(0.25, Calibration::Tight),
             SQRT_2 * 2.25 * 0.25 / 1000.0,
         );
-        assert_just_above(
-            bounds.frobenius(0.25, Calibration::Paper),
-            2.0 * 2.25 * 0.25 / 1000.0,
-        );
+        assert_just_above(bounds.frobenius(0.25, Calibration::Paper), 2.0 * 2.25 * 0.25 / 1000.0);
         assert_just_above(bounds.joint_frobenius(0.25), SQRT_2 * 2.25 * 0.25 / 1000.0);
         assert_just_above(bounds.nuclear(0.25), 2.0 * 2.25 * 0.25 / 1000.0);
     }

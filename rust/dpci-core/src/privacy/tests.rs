@@ -65,16 +65,11 @@ fn a_smaller_region_of_two_slopes_needs_less_noise() {
         let m = |e: f64| region.mu_squared(e, 1e-6, 0.9).unwrap().sqrt();
         let difference = (m(1.0 + h) - m(1.0 - h)) / (2.0 * h);
         let slope = region.mu_slope(1.0, m(1.0).powi(2), 0.9);
-        assert!(
-            (slope / difference - 1.0).abs() < 1e-6,
-            "{slope} {difference}"
-        );
+        assert!((slope / difference - 1.0).abs() < 1e-6, "{slope} {difference}");
     }
     // Only where both slopes have one sign.
     let any = profile(Neighbors::ReplaceOne, Slopes::AnySign);
-    assert!(
-        (any.with_pair(1.3).delta(1.0, 0.3, 0.2) / any.delta(1.0, 0.3, 0.2) - 1.0).abs() < 1e-12
-    );
+    assert!((any.with_pair(1.3).delta(1.0, 0.3, 0.2) / any.delta(1.0, 0.3, 0.2) - 1.0).abs() < 1e-12);
 }
 
 #[test]
@@ -97,10 +92,7 @@ fn bad_arguments_are_refused_by_their_name() {
     let profile = profile(Neighbors::AddRemove, Slopes::OneSigned);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = profile.mu_squared(bad, 1e-6, 1.0).unwrap_err().to_string();
-        assert!(
-            error.starts_with("epsilon must be finite and > 0"),
-            "{error}"
-        );
+        assert!(error.starts_with("epsilon must be finite and > 0"), "{error}");
     }
     for bad in [0.0, 1.0, f64::NAN] {
         let error = profile.mu_squared(1.0, bad, 1.0).unwrap_err().to_string();
@@ -108,15 +100,9 @@ fn bad_arguments_are_refused_by_their_name() {
     }
     for bad in [0.0, -0.1, 1.1, f64::NAN] {
         let error = profile.mu_squared(1.0, 1e-6, bad).unwrap_err().to_string();
-        assert!(
-            error.starts_with("the share of the coefficients must be"),
-            "{error}"
-        );
+        assert!(error.starts_with("the share of the coefficients must be"), "{error}");
     }
-    let error = profile
-        .mu_squared(0.005, 1e-6, 1.0)
-        .unwrap_err()
-        .to_string();
+    let error = profile.mu_squared(0.005, 1e-6, 1.0).unwrap_err().to_string();
     assert!(error.contains("ln(1 + kappa)"), "{error}");
 }
 
@@ -132,26 +118,10 @@ fn no_delta_of_zcdp_is_above_one() {
 fn profiles_at_known_arguments() {
     // A = .3, μ = .2, ε = 1 and κ = .01: sums of hockey-stick divergences, to 17 digits elsewhere.
     for (neighbors, slopes, expected) in [
-        (
-            Neighbors::ReplaceOne,
-            Slopes::OneSigned,
-            0.026_276_178_955_180_002,
-        ),
-        (
-            Neighbors::ReplaceOne,
-            Slopes::AnySign,
-            0.050_425_314_251_084_304,
-        ),
-        (
-            Neighbors::AddRemove,
-            Slopes::OneSigned,
-            0.000_531_783_685_442_761_5,
-        ),
-        (
-            Neighbors::AddRemove,
-            Slopes::AnySign,
-            0.001_063_521_829_637_85,
-        ),
+        (Neighbors::ReplaceOne, Slopes::OneSigned, 0.026_276_178_955_180_002),
+        (Neighbors::ReplaceOne, Slopes::AnySign, 0.050_425_314_251_084_304),
+        (Neighbors::AddRemove, Slopes::OneSigned, 0.000_531_783_685_442_761_5),
+        (Neighbors::AddRemove, Slopes::AnySign, 0.001_063_521_829_637_85),
     ] {
         let found = profile(neighbors, slopes).delta(1.0, 0.3, 0.2);
         assert!((found / expected - 1.0).abs() < 1e-10, "{found} {expected}");
@@ -164,10 +134,7 @@ fn printed_sensitivities_of_the_logistic_polynomial() {
     for (neighbors, factor) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 0.5)] {
         for (dim, printed) in [(1, 3.25), (3, 11.25), (20, 160.0)] {
             let found = Polynomial::Logistic.l1_sensitivity(dim, neighbors, Calibration::Paper);
-            assert!(
-                (found / (factor * printed) - 1.0).abs() < 1e-14,
-                "{dim} {found}"
-            );
+            assert!((found / (factor * printed) - 1.0).abs() < 1e-14, "{dim} {found}");
         }
     }
 }

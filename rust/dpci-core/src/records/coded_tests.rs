@@ -22,11 +22,7 @@ struct Table {
 }
 
 fn category(first: usize, levels: usize, value: f64) -> Category {
-    Category {
-        first,
-        levels,
-        value,
-    }
+    Category { first, levels, value }
 }
 
 impl Table {
@@ -85,9 +81,7 @@ impl Table {
         let codes = &self.codes[rows.start * k..rows.end * k];
         let codes = match codes.iter().max() {
             Some(0..256) => Codes::Bytes(codes.iter().map(|c| u8::try_from(*c).unwrap()).collect()),
-            Some(256..300) => {
-                Codes::Words(codes.iter().map(|c| u16::try_from(*c).unwrap()).collect())
-            }
+            Some(256..300) => Codes::Words(codes.iter().map(|c| u16::try_from(*c).unwrap()).collect()),
             _ => Codes::Longs(codes.into()),
         };
         let numbers = &self.numbers[rows.start * p..rows.end * p];
@@ -105,12 +99,8 @@ impl Table {
         vec![
             risk(HessianRows::None),
             risk(HessianRows::All),
-            Request::Moments {
-                params: params.clone(),
-            },
-            Request::Hessian {
-                params: params.clone(),
-            },
+            Request::Moments { params: params.clone() },
+            Request::Hessian { params: params.clone() },
             Request::Capped {
                 of: Capped::Slopes,
                 params: params.clone(),
@@ -168,8 +158,7 @@ fn assert_near(found: &Sums, expected: &Sums, what: &str) {
 fn compare(table: &Table, designs: [&Design<'_>; 2], counts: Option<&[u32]>, what: &str) {
     with_exec(|exec| {
         for request in table.requests() {
-            let [found, expected] =
-                designs.map(|d| d.sums(&request, &Logistic, counts, exec).unwrap());
+            let [found, expected] = designs.map(|d| d.sums(&request, &Logistic, counts, exec).unwrap());
             assert_near(&found, &expected, &format!("{what}, {}", request.name()));
         }
     });
@@ -184,8 +173,7 @@ fn every_sum_is_that_of_dense_rows() {
         let weights: Vec<f64> = (0..3000).map(|i| f64::from(i % 5) / 2.0).collect();
         let twice: Vec<u32> = (0..3000).map(|i| i % 4).collect();
         with_exec(|exec| {
-            let design =
-                |rows| Design::new(rows, &table.targets, Some(INTERCEPT), &bounds, exec).unwrap();
+            let design = |rows| Design::new(rows, &table.targets, Some(INTERCEPT), &bounds, exec).unwrap();
             let both = [design(table.coded()), design(table.dense())];
             let what = format!("{levels:?}");
             compare(&table, both.each_ref(), None, &what);
@@ -194,32 +182,13 @@ fn every_sum_is_that_of_dense_rows() {
                 let persons = Persons::new(&ids, Unit::persons(Some(2)).unwrap(), exec).unwrap();
                 design.of_persons(persons).unwrap()
             });
-            compare(
-                &table,
-                persons.each_ref(),
-                None,
-                &format!("{what} of persons"),
-            );
-            let weighted = both.clone().map(|design| {
-                design
-                    .weighted(&weights, Weighting::new(2.0, 2.0).unwrap())
-                    .unwrap()
-            });
-            compare(
-                &table,
-                weighted.each_ref(),
-                None,
-                &format!("{what} with weights"),
-            );
-            let subsets = both
+            compare(&table, persons.each_ref(), None, &format!("{what} of persons"));
+            let weighted = both
                 .clone()
-                .map(|design| design.subset(&[7, 0, 2999, 7]).unwrap());
-            compare(
-                &table,
-                subsets.each_ref(),
-                None,
-                &format!("{what}, some rows"),
-            );
+                .map(|design| design.weighted(&weights, Weighting::new(2.0, 2.0).unwrap()).unwrap());
+            compare(&table, weighted.each_ref(), None, &format!("{what} with weights"));
+            let subsets = both.clone().map(|design| design.subset(&[7, 0, 2999, 7]).unwrap());
+            compare(&table, subsets.each_ref(), None, &format!("{what}, some rows"));
             let [mut coded, mut dense] = [(); 2].map(|()| vec![0.0; 3000 * both[0].n_params()]);
             both[0].write_rows(0..3000, &mut coded);
             both[1].write_rows(0..3000, &mut dense);
@@ -249,16 +218,11 @@ fn public_groups_of_dense_columns_are_recognised() {
     for (at, j) in numbers.iter().enumerate() {
         members[*j] = layout.categories().len() + at;
     }
-    let blocks = Blocks::new(
-        vec![0.5; layout.categories().len() + numbers.len()],
-        members,
-    );
+    let blocks = Blocks::new(vec![0.5; layout.categories().len() + numbers.len()], members);
     let domain = RowDomain::Blocks(Arc::new(blocks.unwrap()));
     let found = |x: &[f64], domain: &RowDomain| {
         with_exec(|exec| {
-            let rows = Rows::dense(x, n_columns)
-                .recognised(domain, exec)
-                .unwrap()?;
+            let rows = Rows::dense(x, n_columns).recognised(domain, exec).unwrap()?;
             let rows = Rows::Coded(rows);
             let design = Design::new(rows, &table.targets, None, &bounds_of(9.0), exec);
             let mut written = vec![0.0; x.len()];
@@ -315,12 +279,7 @@ fn parts_of_either_storage_are_the_whole() {
                     _ => Rows::dense(dense, width),
                 };
                 let part = sums(rows, &table.targets[range]);
-                let travelled = Sums::from_numbers(
-                    part.n_rows(),
-                    part.n_records,
-                    part.fingerprint(),
-                    &part.numbers(),
-                );
+                let travelled = Sums::from_numbers(part.n_rows(), part.n_records, part.fingerprint(), &part.numbers());
                 total.merge(&travelled.unwrap()).unwrap();
             }
             assert_eq!(total.fingerprint(), whole.fingerprint());
@@ -347,9 +306,7 @@ fn rows_and_blocks_beyond_their_bounds_are_those_of_dense_rows() {
     }
     let blocks = |members: &Vec<usize>, bound: f64| {
         let n_blocks = members.iter().max().unwrap() + 1;
-        RowDomain::Blocks(Arc::new(
-            Blocks::new(vec![bound; n_blocks], members.clone()).unwrap(),
-        ))
+        RowDomain::Blocks(Arc::new(Blocks::new(vec![bound; n_blocks], members.clone()).unwrap()))
     };
     let domains = [
         RowDomain::Ball(0.3),
@@ -366,8 +323,8 @@ fn rows_and_blocks_beyond_their_bounds_are_those_of_dense_rows() {
                     targets: Targets::Signs,
                     on_violation,
                 };
-                let [found, expected] = [table.coded(), table.dense()]
-                    .map(|rows| Design::new(rows, &table.targets, None, &bounds, exec));
+                let [found, expected] =
+                    [table.coded(), table.dense()].map(|rows| Design::new(rows, &table.targets, None, &bounds, exec));
                 match (found, expected) {
                     (Ok(found), Ok(expected)) => {
                         let [mut kept, mut dense] = [(); 2].map(|()| vec![0.0; 500 * n_columns]);
@@ -393,13 +350,7 @@ fn rows_and_blocks_beyond_their_bounds_are_those_of_dense_rows() {
                 Codes::Longs((&table.codes[..]).into()),
                 Arc::clone(layout),
             );
-            let found = Design::new(
-                Rows::Coded(rows.unwrap()),
-                &table.targets,
-                None,
-                &bounds,
-                exec,
-            );
+            let found = Design::new(Rows::Coded(rows.unwrap()), &table.targets, None, &bounds, exec);
             let column = layout.numbers()[2];
             assert!(
                 matches!(found, Err(Error::NonFiniteRow { row: 1, column: c, .. }) if c == column),
@@ -424,9 +375,8 @@ fn malformed_rows_are_refused() {
         assert!(layout(numbers, categories).is_err());
     }
     let table = Arc::new(layout(vec![0], vec![category(1, 2, 1.0), category(3, 1, 1.0)]).unwrap());
-    let coded = |numbers: &'static [f64], codes: Vec<u8>| {
-        Coded::new(numbers, Codes::Bytes(codes.into()), Arc::clone(&table))
-    };
+    let coded =
+        |numbers: &'static [f64], codes: Vec<u8>| Coded::new(numbers, Codes::Bytes(codes.into()), Arc::clone(&table));
     assert!(coded(&[0.5], vec![2, 1]).is_ok());
     assert!(coded(&[0.5], vec![3, 1]).is_err());
     assert!(coded(&[0.5], vec![2, 2]).is_err());

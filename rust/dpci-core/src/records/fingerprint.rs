@@ -26,11 +26,7 @@ impl FingerprintKey {
     /// The key that random bytes make.
     pub fn new(bytes: [u8; 32]) -> Self {
         let (base, point) = bytes.split_at(16);
-        let element = |half: &[u8]| {
-            half.iter()
-                .fold(0, |number, byte| (number << 8) | u128::from(*byte))
-                & MODULUS
-        };
+        let element = |half: &[u8]| half.iter().fold(0, |number, byte| (number << 8) | u128::from(*byte)) & MODULUS;
         Self {
             base: reduced(element(base)),
             point: reduced(element(point)),
@@ -39,12 +35,7 @@ impl FingerprintKey {
 
     /// Fingerprint of the rows: their entries as the caller gave them, each with its checked target, with how much it counts and with the
     /// two numbers that stand for its person, if `tags` has them for each row.
-    pub(super) fn of_rows(
-        &self,
-        design: &Design<'_>,
-        tags: Option<&[[u64; 2]]>,
-        exec: &Executor<'_>,
-    ) -> Result<u128> {
+    pub(super) fn of_rows(&self, design: &Design<'_>, tags: Option<&[[u64; 2]]>, exec: &Executor<'_>) -> Result<u128> {
         let n_columns = design.n_params() - usize::from(design.intercept().is_some());
         let powers = Powers::new(self.base, n_columns + 4)?;
         let chunks = design.chunks();
@@ -68,10 +59,7 @@ impl FingerprintKey {
                 match design.rows().block(range.clone()) {
                     RowBlock::Dense(rows) => {
                         for i in 0..range.len() {
-                            add(
-                                i,
-                                powers.products(&rows[i * n_columns..(i + 1) * n_columns]),
-                            );
+                            add(i, powers.products(&rows[i * n_columns..(i + 1) * n_columns]));
                         }
                     }
                     RowBlock::Sparse(block) => {
@@ -182,11 +170,7 @@ const LOW: u128 = u64::MAX as u128;
 #[inline]
 fn reduced(number: u128) -> u128 {
     let folded = (number & MODULUS) + (number >> 127);
-    if folded >= MODULUS {
-        folded - MODULUS
-    } else {
-        folded
-    }
+    if folded >= MODULUS { folded - MODULUS } else { folded }
 }
 
 /// The product of two remainders.

@@ -8,9 +8,7 @@ use super::{Capped, HessianRows, Request, Sums};
 use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::linalg::{
-    Doubled, GramAccumulator, PackedBlock, doubled_accumulate, doubled_predict, vector,
-};
+use crate::linalg::{Doubled, GramAccumulator, PackedBlock, doubled_accumulate, doubled_predict, vector};
 use crate::loss::{Batch, Loss};
 use crate::{Error, Result};
 
@@ -58,8 +56,7 @@ pub(super) fn sums(
             hessians,
         } => {
             let bounds = [gradients.as_slice(), hessians];
-            let [mut slopes, of_hessians] =
-                design.counts_of_derivatives(loss, params, bounds, exec)?;
+            let [mut slopes, of_hessians] = design.counts_of_derivatives(loss, params, bounds, exec)?;
             slopes.append(&of_hessians);
             return Ok(Sums {
                 n_rows: design.n_rows(),
@@ -78,19 +75,13 @@ pub(super) fn sums(
     let chunks = match request {
         Request::Moments { .. }
         | Request::Hessian { .. }
-        | Request::Capped {
-            of: Capped::Slopes, ..
-        }
+        | Request::Capped { of: Capped::Slopes, .. }
         | Request::SecondMoments => matrix_chunks(design.n_rows(), dim),
-        Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
-            matrix_chunks(design.n_rows(), dim)
-        }
+        Request::Risk { hessian, .. } if *hessian != HessianRows::None => matrix_chunks(design.n_rows(), dim),
         _ => design.chunks(),
     };
     let limits = match request {
-        Request::Moments { params } | Request::Hessian { params } if n_predictors == 1 => {
-            pass.suprema(params)?
-        }
+        Request::Moments { params } | Request::Hessian { params } if n_predictors == 1 => pass.suprema(params)?,
         _ => [0.0; 2],
     };
     match (request, design.persons()) {
@@ -119,10 +110,7 @@ pub(super) fn sums(
         Ok(Sums { n_rows, ..sums })
     })?;
     let mut partials = partials.into_iter();
-    let mut total = partials.next().ok_or(Error::Empty {
-        rows: 0,
-        params: dim,
-    })?;
+    let mut total = partials.next().ok_or(Error::Empty { rows: 0, params: dim })?;
     for part in partials {
         total.merge(&part)?;
     }
@@ -139,15 +127,11 @@ impl Pass<'_> {
             Request::Risk { params, hessian } if n_predictors > 1 => {
                 let matrices = match hessian {
                     HessianRows::None => Matrices::None,
-                    HessianRows::All | HessianRows::Sample | HessianRows::SampleAlone => {
-                        Matrices::Hessian
-                    }
+                    HessianRows::All | HessianRows::Sample | HessianRows::SampleAlone => Matrices::Hessian,
                 };
                 self.several(chunk, params, matrices)
             }
-            Request::Moments { params } if n_predictors > 1 => {
-                self.several(chunk, params, Matrices::Moments)
-            }
+            Request::Moments { params } if n_predictors > 1 => self.several(chunk, params, Matrices::Moments),
             _ if n_predictors > 1 => Err(Error::Unsupported(format!(
                 "these sums require a loss with one linear predictor, got the {} loss",
                 self.loss.name()
@@ -166,11 +150,9 @@ impl Pass<'_> {
                 Capped::Levels => self.slope_levels(chunk, params, (*cap, *targets)),
             },
             Request::DoubledGradient { point } => self.doubled_gradient(chunk, point),
-            Request::Moved { .. }
-            | Request::MovedCounts { .. }
-            | Request::DerivativeCounts { .. } => Err(Error::Unsupported(
-                "moved rows must be counted before they are summed".into(),
-            )),
+            Request::Moved { .. } | Request::MovedCounts { .. } | Request::DerivativeCounts { .. } => Err(
+                Error::Unsupported("moved rows must be counted before they are summed".into()),
+            ),
         }
     }
 
@@ -219,13 +201,8 @@ impl Pass<'_> {
             let gradient = &mut block_sums[..dim];
             if with_hessian && sampled {
                 sums.gram_rows += n;
-                self.design.add_rows_and_gram(
-                    range,
-                    (slope, gradient),
-                    curvature,
-                    &mut gram,
-                    &mut packed,
-                );
+                self.design
+                    .add_rows_and_gram(range, (slope, gradient), curvature, &mut gram, &mut packed);
             } else {
                 self.design.add_weighted_rows(range, slope, gradient);
             }
@@ -290,8 +267,7 @@ impl Pass<'_> {
             let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
             self.bounded_derivatives(&range, params, limits, [u, slope, &mut *curvature])?;
             self.weights.multiply(&range, curvature);
-            self.design
-                .add_grams(range, [&*curvature], &mut gram, &mut packed);
+            self.design.add_grams(range, [&*curvature], &mut gram, &mut packed);
         }
         Ok(Sums {
             grams: gram.into(),
@@ -313,16 +289,13 @@ impl Pass<'_> {
             let rows = &mut rows[..range.len() * dim];
             if let Some(sparse) = &sparse {
                 for (predictor, row) in slopes.iter_mut().zip(sparse.rows()) {
-                    *predictor = row
-                        .iter()
-                        .fold(Doubled::default(), |u, &(j, x)| u + point[j] * x);
+                    *predictor = row.iter().fold(Doubled::default(), |u, &(j, x)| u + point[j] * x);
                 }
             } else {
                 self.design.write_rows(range.clone(), rows);
                 doubled_predict(rows, point, slopes);
             }
-            self.loss
-                .doubled_slopes(slopes, self.design.targets(range.clone()));
+            self.loss.doubled_slopes(slopes, self.design.targets(range.clone()));
             if let Some(weights) = self.weights.of(&range, &mut buffer) {
                 for (slope, weight) in slopes.iter_mut().zip(weights) {
                     *slope = *slope * *weight;
@@ -360,11 +333,9 @@ impl Pass<'_> {
             let weighted = &mut weighted[..range.len()];
             weighted.copy_from_slice(self.design.targets(range.clone()));
             vector::multiply(weighted, counts);
-            self.design
-                .add_grams(range.clone(), [counts], &mut gram, &mut packed);
+            self.design.add_grams(range.clone(), [counts], &mut gram, &mut packed);
             block_sums.fill(0.0);
-            self.design
-                .add_weighted_rows(range, weighted, &mut block_sums);
+            self.design.add_weighted_rows(range, weighted, &mut block_sums);
             sums.slopes.add(&block_sums);
         }
         sums.grams = gram.into();

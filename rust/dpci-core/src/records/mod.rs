@@ -156,9 +156,7 @@ impl Request {
             Self::Risk { .. } => "risk_and_hessian",
             Self::Moments { .. } => "moments",
             Self::Hessian { .. } => "hessian",
-            Self::Capped {
-                of, targets: true, ..
-            } => of.name(),
+            Self::Capped { of, targets: true, .. } => of.name(),
             Self::Capped { of, .. } => return format!("{of}{AT_0}").into(),
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
@@ -174,15 +172,11 @@ impl Request {
     /// greatest length, both limits and the point. For counts of derivatives the number of the bounds before each.
     pub fn point(&self) -> Vec<f64> {
         match self {
-            Self::Risk { params, .. } | Self::Moments { params } | Self::Hessian { params } => {
-                params.clone()
-            }
+            Self::Risk { params, .. } | Self::Moments { params } | Self::Hessian { params } => params.clone(),
             Self::Capped { params, cap, .. } => params.iter().chain([cap]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths | Self::SecondMoments => Vec::new(),
-            Self::MovedCounts { map, radii } => {
-                [&[map.len() as f64], map.as_slice(), radii.as_slice()].concat()
-            }
+            Self::MovedCounts { map, radii } => [&[map.len() as f64], map.as_slice(), radii.as_slice()].concat(),
             Self::DerivativeCounts {
                 params,
                 gradients,
@@ -244,9 +238,7 @@ impl Request {
                 let (pairs, rest) = point.as_chunks();
                 check_length("point", point.len() + rest.len(), point.len())?;
                 let point = pairs.iter().map(|&[high, low]| Doubled::sum(high, low));
-                Ok(Self::DoubledGradient {
-                    point: point.collect(),
-                })
+                Ok(Self::DoubledGradient { point: point.collect() })
             }
             "lengths" => Ok(Self::Lengths),
             "second_moments" => Ok(Self::SecondMoments),
@@ -330,8 +322,7 @@ pub trait Records: Debug + Sync {
     /// R such that rows x far out weigh less: their weights w have `w‖x‖ ≤ R` and `w‖x‖² ≤ R²`. `None` where none does.
     fn weighed_to(&self) -> Option<f64> {
         let bounds = self.bounds();
-        (bounds.on_violation == OnViolation::Weight)
-            .then(|| row_norm_bound(bounds.rows.norm(), self.intercept()))
+        (bounds.on_violation == OnViolation::Weight).then(|| row_norm_bound(bounds.rows.norm(), self.intercept()))
     }
 
     /// The constant appended to each row.
@@ -347,13 +338,7 @@ pub trait Records: Debug + Sync {
     fn design(&self) -> Option<&Design<'_>>;
 
     /// One pass: the sums that are asked for; `weights` are for rows in memory alone, in place of their multiplicities.
-    fn sums(
-        &self,
-        request: &Request,
-        loss: &dyn Loss,
-        weights: Option<&[u32]>,
-        exec: &Executor<'_>,
-    ) -> Result<Sums>;
+    fn sums(&self, request: &Request, loss: &dyn Loss, weights: Option<&[u32]>, exec: &Executor<'_>) -> Result<Sums>;
 }
 
 impl Records for Design<'_> {
@@ -389,13 +374,7 @@ impl Records for Design<'_> {
         Some(self)
     }
 
-    fn sums(
-        &self,
-        request: &Request,
-        loss: &dyn Loss,
-        weights: Option<&[u32]>,
-        exec: &Executor<'_>,
-    ) -> Result<Sums> {
+    fn sums(&self, request: &Request, loss: &dyn Loss, weights: Option<&[u32]>, exec: &Executor<'_>) -> Result<Sums> {
         kernels::sums(self, request, loss, weights, exec)
     }
 }

@@ -138,8 +138,7 @@ impl Round<'_> {
             } => {
                 rounding.further.extend_from_slice(map);
                 rounding.limits = [f64::INFINITY; 2];
-                bounds.rows =
-                    RowDomain::Ball((bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
+                bounds.rows = RowDomain::Ball((bounds.rows.norm() * vector::norm(map)).min(f64::MAX));
                 Self::InParts {
                     records,
                     rounding,
@@ -231,18 +230,10 @@ impl Records for Round<'_> {
         self.records().design()
     }
 
-    fn sums(
-        &self,
-        request: &Request,
-        loss: &dyn Loss,
-        weights: Option<&[u32]>,
-        exec: &Executor<'_>,
-    ) -> Result<Sums> {
+    fn sums(&self, request: &Request, loss: &dyn Loss, weights: Option<&[u32]>, exec: &Executor<'_>) -> Result<Sums> {
         match self {
             Self::Here { design, .. } => design.sums(request, loss, weights, exec),
-            Self::InParts {
-                records, rounding, ..
-            } => {
+            Self::InParts { records, rounding, .. } => {
                 let (rounding, of) = (rounding.clone(), Box::new(request.clone()));
                 records.sums(&Request::Moved { rounding, of }, loss, weights, exec)
             }

@@ -32,9 +32,7 @@ impl<'a> Parts<'a> {
         bounds: RowBounds,
         evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
     ) -> Result<Self> {
-        let Sums {
-            n_rows, n_records, ..
-        } = *first;
+        let Sums { n_rows, n_records, .. } = *first;
         if n_records == 0 || n_params == 0 {
             return Err(Error::Empty {
                 rows: n_rows,
@@ -103,13 +101,7 @@ impl Records for Parts<'_> {
         None
     }
 
-    fn sums(
-        &self,
-        request: &Request,
-        loss: &dyn Loss,
-        weights: Option<&[u32]>,
-        exec: &Executor<'_>,
-    ) -> Result<Sums> {
+    fn sums(&self, request: &Request, loss: &dyn Loss, weights: Option<&[u32]>, exec: &Executor<'_>) -> Result<Sums> {
         if weights.is_some() {
             return Err(Error::Unsupported(
                 "resampling requires all rows in memory, got rows in parts".into(),
@@ -162,9 +154,7 @@ impl Request {
             Self::SecondMoments => (width, vec![width], 0),
             Self::MovedCounts { radii, .. } => (radii.len(), vec![], 0),
             Self::DerivativeCounts {
-                gradients,
-                hessians,
-                ..
+                gradients, hessians, ..
             } => (gradients.len() + hessians.len(), vec![], 0),
             Self::Moved { of, .. } => of.shape(width, n_predictors, unit),
         }
@@ -207,9 +197,7 @@ impl<'a> Part<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        let none = self
-            .persons
-            .is_none_or(|persons| persons.numbers.is_empty())
+        let none = self.persons.is_none_or(|persons| persons.numbers.is_empty())
             && self.weights.is_none_or(|(weights, _)| weights.is_empty());
         none && self.targets.is_empty() && self.rows.n_rows() == Some(0)
     }

@@ -35,11 +35,7 @@ impl<'a> Weights<'a> {
     }
 
     /// The counts of a block of rows.
-    pub(super) fn counts_of<'b>(
-        self,
-        range: &Range<usize>,
-        buffer: &'b mut [f64],
-    ) -> Option<&'b [f64]> {
+    pub(super) fn counts_of<'b>(self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]> {
         let counts = self.counts?;
         Some(vector::load(&counts[range.clone()], buffer))
     }
@@ -108,8 +104,7 @@ impl Pass<'_> {
     ) -> Result<()> {
         self.design.linear_predictor(range.clone(), params, u);
         let out = Batch::derivatives(&mut *slope, &mut *curvature);
-        self.loss
-            .evaluate(u, self.design.targets(range.clone()), out)?;
+        self.loss.evaluate(u, self.design.targets(range.clone()), out)?;
         vector::clamp(curvature, 0.0, most_curved);
         vector::clamp(slope, -steepest, steepest);
         self.design.weigh(range, self.loss, u, [slope, curvature])

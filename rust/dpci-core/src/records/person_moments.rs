@@ -29,13 +29,7 @@ impl Pass<'_> {
         for gram in grams {
             curvature.merge(&gram);
         }
-        let covariance = gradient_squares(
-            self.design,
-            persons,
-            &[slopes],
-            self.weights.counts,
-            self.exec,
-        )?;
+        let covariance = gradient_squares(self.design, persons, &[slopes], self.weights.counts, self.exec)?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![curvature, covariance],
@@ -66,8 +60,7 @@ impl Pass<'_> {
             self.bounded_derivatives(&range, params, limits, [u, slope, curvature])?;
             vector::multiply(slope, &shares[range.clone()]);
             self.weights.multiply(&range, curvature);
-            self.design
-                .add_grams(range, [curvature], &mut gram, &mut packed);
+            self.design.add_grams(range, [curvature], &mut gram, &mut packed);
         }
         let [gram] = gram;
         Ok(gram)
@@ -180,10 +173,7 @@ fn compensate(design: &Design<'_>, rows: &[usize], slopes: &[f64], gradient: &mu
         add_block(design, rows, slopes, &mut block_sum);
         sum.add(&block_sum);
     }
-    gradient
-        .iter_mut()
-        .zip(sum.values())
-        .for_each(|(g, value)| *g = value);
+    gradient.iter_mut().zip(sum.values()).for_each(|(g, value)| *g = value);
 }
 
 /// Adds `Σ sᵢxᵢ` over at most a block of rows; those that follow each other in the table are read at once.

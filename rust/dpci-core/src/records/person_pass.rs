@@ -158,10 +158,7 @@ impl PersonMoments {
         if let Some(mut sum) = self.earlier.take() {
             let gradient = &mut self.gradients[self.carried * self.dim..][..self.dim];
             sum.add(gradient);
-            gradient
-                .iter_mut()
-                .zip(sum.values())
-                .for_each(|(g, v)| *g = v);
+            gradient.iter_mut().zip(sum.values()).for_each(|(g, v)| *g = v);
         }
     }
 

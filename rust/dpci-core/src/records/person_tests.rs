@@ -5,9 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::design::{Csr, OnViolation, Persons, Rows};
 use crate::linalg::vector;
-use crate::loss::{
-    Batch, HuberHinge, Logistic, Targets, gradient_rounding, hessian_rounding, person_rounding,
-};
+use crate::loss::{Batch, HuberHinge, Logistic, Targets, gradient_rounding, hessian_rounding, person_rounding};
 use crate::row_domain::RowDomain;
 
 const WIDTH: usize = 3;
@@ -146,13 +144,7 @@ fn check_capped_gradient(
     assert!(gap <= 1e-12 * CAP * CAP * greatest, "squares {gap:e}");
 }
 
-fn check_sums(
-    design: &Design<'_>,
-    ids: &[i64],
-    max_rows: Option<u32>,
-    loss: &dyn Loss,
-    exec: &Executor<'_>,
-) {
+fn check_sums(design: &Design<'_>, ids: &[i64], max_rows: Option<u32>, loss: &dyn Loss, exec: &Executor<'_>) {
     let n = design.n_rows();
     let n_persons = design.n_records();
     let mut rows = vec![0.0; n * DIM];
@@ -220,20 +212,14 @@ fn check_sums(
     let risk = design.sums(&request, loss, None, exec).unwrap();
     let gradient: Vec<f64> = risk.slopes.values().take(DIM).collect();
     let gap = distance(&gradient, &total);
-    assert!(
-        gap <= gradient_rounding(n) * mass * reach,
-        "gradient {gap:e}"
-    );
+    assert!(gap <= gradient_rounding(n) * mass * reach, "gradient {gap:e}");
     let gap = distance(&risk.grams[0].clone().finish(1.0), &hessian);
     assert!(gap <= hessian_rounding(n) * greatest, "hessian {gap:e}");
     let request = Request::DoubledGradient {
         point: PARAMS.iter().map(|p| Doubled::from(*p)).collect(),
     };
     let doubled = design.sums(&request, loss, None, exec).unwrap().doubled;
-    let gap = doubled
-        .iter()
-        .zip(&gradient)
-        .map(|(d, g)| (d.rounded() - g).abs());
+    let gap = doubled.iter().zip(&gradient).map(|(d, g)| (d.rounded() - g).abs());
     assert!(gap.fold(0.0, f64::max) <= 1e-12 * mass);
     let request = Request::Capped {
         of: Capped::Slopes,
@@ -243,10 +229,7 @@ fn check_sums(
     };
     let capped = design.sums(&request, loss, None, exec).unwrap().grams;
     let gap = distance(&capped[0].clone().finish(1.0), &squares(&held));
-    assert!(
-        gap <= person_rounding(n) * CAP * CAP * greatest,
-        "residuals {gap:e}"
-    );
+    assert!(gap <= person_rounding(n) * CAP * CAP * greatest, "residuals {gap:e}");
     check_capped_gradient(design, loss, exec, (&held, held_squares), mass * reach);
     check_twice(design, loss, exec, &risk, mass);
 }

@@ -14,12 +14,7 @@ use crate::loss::{Batch, LEVELS, levels_of};
 
 impl Pass<'_> {
     /// Second moments of slopes that are held to a cap, over a chunk.
-    pub(super) fn capped_slopes(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        held: (f64, bool),
-    ) -> Result<Sums> {
+    pub(super) fn capped_slopes(&self, chunk: Range<usize>, params: &[f64], held: (f64, bool)) -> Result<Sums> {
         let dim = params.len();
         let mut gram = [GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
@@ -39,8 +34,7 @@ impl Pass<'_> {
             if let Some(counts) = self.weights.counts_of(&range, multiplicity) {
                 vector::multiply(slope, counts);
             }
-            self.design
-                .add_grams(range, [slope], &mut gram, &mut packed);
+            self.design.add_grams(range, [slope], &mut gram, &mut packed);
         }
         Ok(Sums {
             grams: gram.into(),
@@ -49,12 +43,7 @@ impl Pass<'_> {
     }
 
     /// The sum of the rows times their slopes that are held to a cap, and that of these slopes' squares, over a chunk.
-    pub(super) fn capped_gradient(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        held: (f64, bool),
-    ) -> Result<Sums> {
+    pub(super) fn capped_gradient(&self, chunk: Range<usize>, params: &[f64], held: (f64, bool)) -> Result<Sums> {
         let mut sums = Sums::default();
         let mut buffers = [[0.0; BLOCK]; 2];
         let dim = params.len();
@@ -72,8 +61,7 @@ impl Pass<'_> {
             }
             block_sums.fill(0.0);
             block_sums[dim] = vector::dot(plain, slope);
-            self.design
-                .add_weighted_rows(range, slope, &mut block_sums[..dim]);
+            self.design.add_weighted_rows(range, slope, &mut block_sums[..dim]);
             sums.slopes.add(&block_sums);
         }
         Ok(sums)

@@ -24,12 +24,7 @@ pub(super) enum Matrices {
 
 impl Pass<'_> {
     /// Value, gradient and matrices over a chunk. The gram of a pair of predictors sums `M_jk xxᵀ`, then come those of `r_j r_k xxᵀ`.
-    pub(super) fn several(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        matrices: Matrices,
-    ) -> Result<Sums> {
+    pub(super) fn several(&self, chunk: Range<usize>, params: &[f64], matrices: Matrices) -> Result<Sums> {
         let n_predictors = self.loss.n_predictors();
         let width = self.design.n_params();
         let n_pairs = pairs(n_predictors).count();
@@ -39,9 +34,7 @@ impl Pass<'_> {
             Matrices::Moments => 2 * n_pairs,
         };
         let mut sums = Sums::default();
-        let mut grams: Vec<[GramAccumulator; 1]> = (0..n_grams)
-            .map(|_| [GramAccumulator::new(width)])
-            .collect();
+        let mut grams: Vec<[GramAccumulator; 1]> = (0..n_grams).map(|_| [GramAccumulator::new(width)]).collect();
         let mut packed = PackedBlock::new(width, if n_grams > 0 { BLOCK } else { 0 });
         let [mut u, mut slopes] = [(); 2].map(|()| vec![0.0; n_predictors * BLOCK]);
         let mut curvatures = vec![0.0; n_pairs * BLOCK];
@@ -63,16 +56,14 @@ impl Pass<'_> {
                 slopes,
                 curvatures: &mut (n_grams > 0).then_some(&mut *curvatures),
             };
-            self.loss
-                .evaluate_several(u, self.design.targets(range.clone()), out)?;
+            self.loss.evaluate_several(u, self.design.targets(range.clone()), out)?;
             let mut add = |weights: &[f64], gram: &mut [GramAccumulator; 1]| {
                 let weighted = &mut weighted[..n];
                 weighted.copy_from_slice(weights);
                 if let Some(counts) = counts {
                     vector::multiply(weighted, counts);
                 }
-                self.design
-                    .add_grams(range.clone(), [weighted], gram, &mut packed);
+                self.design.add_grams(range.clone(), [weighted], gram, &mut packed);
             };
             let (hessian, squares) = grams.split_at_mut(n_pairs.min(n_grams));
             for (gram, weights) in hessian.iter_mut().zip(curvatures.chunks_exact(n)) {
@@ -96,8 +87,7 @@ impl Pass<'_> {
                 if let Some(counts) = counts {
                     vector::multiply(slope, counts);
                 }
-                self.design
-                    .add_weighted_rows(range.clone(), slope, gradient);
+                self.design.add_weighted_rows(range.clone(), slope, gradient);
             }
             if matrices != Matrices::Moments {
                 sums.slopes.add(&block_sums);
@@ -138,13 +128,7 @@ impl Pass<'_> {
             }
         }
         let counts = self.weights.counts;
-        grams.push(gradient_squares(
-            self.design,
-            persons,
-            &slopes,
-            counts,
-            self.exec,
-        )?);
+        grams.push(gradient_squares(self.design, persons, &slopes, counts, self.exec)?);
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams,
@@ -153,12 +137,7 @@ impl Pass<'_> {
     }
 
     /// How much of its slopes each row of a chunk adds to its person, for one predictor after another.
-    fn several_slopes(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        shares: &[f64],
-    ) -> Result<Vec<Vec<f64>>> {
+    fn several_slopes(&self, chunk: Range<usize>, params: &[f64], shares: &[f64]) -> Result<Vec<Vec<f64>>> {
         let n_predictors = self.loss.n_predictors();
         let width = self.design.n_params();
         let mut kept = vec![Vec::with_capacity(chunk.len()); n_predictors];
@@ -176,8 +155,7 @@ impl Pass<'_> {
                 slopes,
                 curvatures: &mut None,
             };
-            self.loss
-                .evaluate_several(u, self.design.targets(range.clone()), out)?;
+            self.loss.evaluate_several(u, self.design.targets(range.clone()), out)?;
             for (kept, slope) in kept.iter_mut().zip(slopes.chunks_exact_mut(n)) {
                 vector::multiply(slope, &shares[range.clone()]);
                 kept.extend_from_slice(slope);
@@ -188,11 +166,7 @@ impl Pass<'_> {
 }
 
 /// The matrix of the blocks that were summed for the pairs of predictors, or of one block of all parameters, divided by `divisor`, row-major.
-pub(crate) fn assembled(
-    grams: Vec<GramAccumulator>,
-    n_predictors: usize,
-    divisor: f64,
-) -> Result<Vec<f64>> {
+pub(crate) fn assembled(grams: Vec<GramAccumulator>, n_predictors: usize, divisor: f64) -> Result<Vec<f64>> {
     let grams = match <[GramAccumulator; 1]>::try_from(grams) {
         Ok([whole]) => return Ok(whole.finish(divisor)),
         Err(grams) => grams,

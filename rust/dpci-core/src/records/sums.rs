@@ -144,12 +144,7 @@ impl Sums {
     }
 
     /// The sums whose [`Sums::numbers`] these are.
-    pub fn from_numbers(
-        n_rows: usize,
-        n_records: usize,
-        fingerprint: u128,
-        numbers: &[f64],
-    ) -> Result<Self> {
+    pub fn from_numbers(n_rows: usize, n_records: usize, fingerprint: u128, numbers: &[f64]) -> Result<Self> {
         let empty = Self::default();
         let is_empty = fingerprint == empty.fingerprint && numbers == empty.numbers();
         let is_count = n_records <= n_rows && (n_records == 0) == (n_rows == 0);
@@ -161,11 +156,7 @@ impl Sums {
         let doubled = sections.next()?;
         let squares = sections.next()?;
         let (pairs, rest) = doubled.as_chunks();
-        check_length(
-            "the doubled sums",
-            doubled.len() + rest.len(),
-            doubled.len(),
-        )?;
+        check_length("the doubled sums", doubled.len() + rest.len(), doubled.len())?;
         let mut sums = Self {
             n_rows,
             n_records,
@@ -192,9 +183,7 @@ struct Sections<'a>(&'a [f64]);
 impl<'a> Sections<'a> {
     fn next(&mut self) -> Result<&'a [f64]> {
         let (length, rest) = self.0.split_at_checked(1).ok_or_else(malformed)?;
-        let (section, rest) = rest
-            .split_at_checked(count(length)?)
-            .ok_or_else(malformed)?;
+        let (section, rest) = rest.split_at_checked(count(length)?).ok_or_else(malformed)?;
         self.0 = rest;
         Ok(section)
     }

@@ -44,9 +44,7 @@ fn requests() -> [Request; 16] {
             map: map.clone(),
             radius: 4.0,
             longest: 20.0,
-            further: (0..DIM * DIM)
-                .map(|i| 0.2 * ((i % 5) as f64 - 1.5))
-                .collect(),
+            further: (0..DIM * DIM).map(|i| 0.2 * ((i % 5) as f64 - 1.5)).collect(),
             limits: [1.5, 4.0],
         },
         of: Box::new(of),
@@ -54,12 +52,8 @@ fn requests() -> [Request; 16] {
     [
         risk(HessianRows::None),
         risk(HessianRows::All),
-        Request::Moments {
-            params: params.clone(),
-        },
-        Request::Hessian {
-            params: params.clone(),
-        },
+        Request::Moments { params: params.clone() },
+        Request::Hessian { params: params.clone() },
         Request::Capped {
             of: Capped::Slopes,
             params: params.clone(),
@@ -99,12 +93,8 @@ fn requests() -> [Request; 16] {
             hessians: vec![0.1, 1.0],
         }),
         moved(Request::SecondMoments),
-        moved(Request::Moments {
-            params: params.clone(),
-        }),
-        moved(Request::Hessian {
-            params: params.clone(),
-        }),
+        moved(Request::Moments { params: params.clone() }),
+        moved(Request::Hessian { params: params.clone() }),
     ]
 }
 
@@ -147,11 +137,7 @@ fn in_parts(request: &Request, x: &[f64], y: &[f64], cuts: &[usize], travel: boo
     for (k, ends) in cuts.windows(2).enumerate() {
         let x = &x[ends[0] * WIDTH..ends[1] * WIDTH];
         // Every other part is sparse.
-        let rows = if k % 2 == 0 {
-            Rows::dense(x, WIDTH)
-        } else {
-            sparse(x)
-        };
+        let rows = if k % 2 == 0 { Rows::dense(x, WIDTH) } else { sparse(x) };
         let part = sums_of(request, rows, &y[ends[0]..ends[1]]);
         let part = if travel {
             travelled(part.n_rows(), part.fingerprint(), &part.numbers()).unwrap()
@@ -261,9 +247,7 @@ fn moved_rows_in_parts_are_those_in_memory() {
                 panic!()
             };
             let bounds = [gradients.as_slice(), hessians];
-            let norms = round
-                .counts_of_derivatives(&Logistic, params, bounds, exec)
-                .unwrap();
+            let norms = round.counts_of_derivatives(&Logistic, params, bounds, exec).unwrap();
             (beyond, found, round.design().is_some(), norms)
         };
         let (here, elsewhere) = (of(&design), of(&parts));
@@ -280,12 +264,7 @@ fn moved_rows_in_parts_are_those_in_memory() {
             assert!((a - b).abs() < 1e-10);
         }
         let plain = values(&evaluate(&of_rows).unwrap());
-        assert!(
-            here.1[0]
-                .iter()
-                .zip(&plain)
-                .any(|(a, b)| (a - b).abs() > 1.0)
-        );
+        assert!(here.1[0].iter().zip(&plain).any(|(a, b)| (a - b).abs() > 1.0));
     });
 }
 
@@ -380,16 +359,7 @@ fn keys_decide_fingerprints() {
             key: FingerprintKey::new(key),
         };
         let rows = Rows::dense(&x, WIDTH);
-        let sums = with_exec(|exec| {
-            part_sums(
-                &keyed,
-                Part::new(rows, &y),
-                &Logistic,
-                INTERCEPT,
-                &BOUNDS,
-                exec,
-            )
-        });
+        let sums = with_exec(|exec| part_sums(&keyed, Part::new(rows, &y), &Logistic, INTERCEPT, &BOUNDS, exec));
         assert!(seen.insert(sums.unwrap().fingerprint()), "byte {byte}");
     }
 }
@@ -402,11 +372,7 @@ fn passes_over_other_rows_are_refused() {
         let evaluate = |request: &Request| {
             let mut x = x.clone();
             change(&mut x);
-            Ok(sums_of(
-                request,
-                Rows::dense(&x, WIDTH),
-                &y[..x.len() / WIDTH],
-            ))
+            Ok(sums_of(request, Rows::dense(&x, WIDTH), &y[..x.len() / WIDTH]))
         };
         let parts = Parts::new(&first, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
         with_exec(|exec| {
@@ -463,10 +429,7 @@ fn sums_of_another_request_are_refused() {
 fn malformed_numbers_are_refused() {
     let (x, y) = rows(50);
     for request in requests() {
-        assert_eq!(
-            Request::new(&request.name(), request.point()).unwrap(),
-            request
-        );
+        assert_eq!(Request::new(&request.name(), request.point()).unwrap(), request);
         let sums = sums_of(&request, Rows::dense(&x, WIDTH), &y);
         let numbers = sums.numbers();
         for length in 0..numbers.len() {

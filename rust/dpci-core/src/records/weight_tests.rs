@@ -6,8 +6,8 @@ use super::*;
 use crate::design::{OnViolation, Persons, Rows};
 use crate::linalg::vector;
 use crate::loss::{
-    Batch, HuberHinge, LEVELS, Logistic, Targets, gradient_rounding, hessian_rounding, levels_of,
-    moment_rounding, person_rounding,
+    Batch, HuberHinge, LEVELS, Logistic, Targets, gradient_rounding, hessian_rounding, levels_of, moment_rounding,
+    person_rounding,
 };
 use crate::row_domain::RowDomain;
 use crate::unit::Weighting;
@@ -110,10 +110,7 @@ fn check(n: usize, loss: &dyn Loss) {
             cap: 1.0,
             targets: true,
         };
-        let found: Vec<f64> = sums(&design, &request, loss, exec)
-            .slopes
-            .values()
-            .collect();
+        let found: Vec<f64> = sums(&design, &request, loss, exec).slopes.values().collect();
         assert!(distance(&found[..DIM], &gradient) <= all * gradient_rounding(n));
         let squares = (0..n).map(|i| weights[i] / BOUND * slope[i] * slope[i]);
         assert!((found[DIM] - squares.sum::<f64>()).abs() <= 1e-12 * all);

@@ -34,11 +34,7 @@ impl Ellipsoid {
         let dim = self.centre.len();
         let d = dim as f64;
         // Along u = Bᵀg/‖Bᵀg‖ it shrinks to d/(d+1), across by this much it grows; in one dimension there is no across.
-        let across = if dim == 1 {
-            1.0
-        } else {
-            d / (d * d - 1.0).sqrt()
-        };
+        let across = if dim == 1 { 1.0 } else { d / (d * d - 1.0).sqrt() };
         let mut unit = vec![0.0; dim];
         for (row, g) in self.shape.chunks_exact(dim).zip(gradient) {
             for (u, b) in unit.iter_mut().zip(row) {
@@ -78,21 +74,16 @@ mod tests {
                     centre: ellipsoid.centre.clone(),
                     shape: ellipsoid.shape.clone(),
                 };
-                let gradient: Vec<f64> = (0..dim)
-                    .map(|j| ((7 * round + 3 * j + 1) as f64).sin())
-                    .collect();
+                let gradient: Vec<f64> = (0..dim).map(|j| ((7 * round + 3 * j + 1) as f64).sin()).collect();
                 ellipsoid.cut(&gradient);
                 for point in 0..40 {
-                    let mut z: Vec<f64> = (0..dim)
-                        .map(|j| ((13 * point + 5 * j) as f64).cos())
-                        .collect();
+                    let mut z: Vec<f64> = (0..dim).map(|j| ((13 * point + 5 * j) as f64).cos()).collect();
                     let norm = vector::norm(&z);
                     for z in &mut z {
                         *z /= norm;
                     }
                     let x = before.at(&z);
-                    let moved: Vec<f64> =
-                        x.iter().zip(&before.centre).map(|(x, c)| x - c).collect();
+                    let moved: Vec<f64> = x.iter().zip(&before.centre).map(|(x, c)| x - c).collect();
                     if vector::dot(&gradient, &moved) <= 0.0 {
                         assert!(ellipsoid.relative(&x) <= 1.0 + 1e-9, "{dim} {round}");
                     }
@@ -113,8 +104,7 @@ mod tests {
         /// The inverse of B times a vector, and the determinant, by elimination.
         fn solved(&self, mut rhs: Vec<f64>) -> (Vec<f64>, f64) {
             let dim = rhs.len();
-            let mut rows: Vec<Vec<f64>> =
-                self.shape.chunks_exact(dim).map(<[f64]>::to_vec).collect();
+            let mut rows: Vec<Vec<f64>> = self.shape.chunks_exact(dim).map(<[f64]>::to_vec).collect();
             let mut determinant = 1.0_f64;
             for k in 0..dim {
                 let pivot = (k..dim)
@@ -134,11 +124,7 @@ mod tests {
                     }
                 }
             }
-            let solved = rhs
-                .iter()
-                .enumerate()
-                .map(|(k, r)| r / rows[k][k])
-                .collect();
+            let solved = rhs.iter().enumerate().map(|(k, r)| r / rows[k][k]).collect();
             (solved, determinant.abs())
         }
 

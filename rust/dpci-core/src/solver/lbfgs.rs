@@ -48,12 +48,7 @@ pub(super) struct Model {
     pairs: VecDeque<Pair>,
 }
 
-pub(super) fn minimize(
-    problem: &impl Problem,
-    start: &[f64],
-    options: &Options,
-    method: Method,
-) -> Result<Attempt> {
+pub(super) fn minimize(problem: &impl Problem, start: &[f64], options: &Options, method: Method) -> Result<Attempt> {
     let preconditioned = method == Method::Preconditioned;
     let mut model = Model::default();
     let mut here = evaluate(problem, start.to_vec(), preconditioned, &mut model)?;
@@ -102,14 +97,7 @@ pub(super) fn minimize(
         let before = reached.certificate;
         here = next;
         reached = Reach::of(problem, &here.params, &here.gradient);
-        if preconditioned
-            && is_slow(
-                before,
-                reached.certificate,
-                options.tolerance,
-                problem.dim(),
-            )
-        {
+        if preconditioned && is_slow(before, reached.certificate, options.tolerance, problem.dim()) {
             here = evaluate(problem, here.params, true, &mut model)?;
         }
     }
@@ -127,19 +115,10 @@ pub(super) fn minimize(
 }
 
 /// Evaluates a point; with a new preconditioner, for which the memory is dropped, if `precondition`.
-fn evaluate(
-    problem: &impl Problem,
-    params: Vec<f64>,
-    precondition: bool,
-    model: &mut Model,
-) -> Result<State> {
+fn evaluate(problem: &impl Problem, params: Vec<f64>, precondition: bool, model: &mut Model) -> Result<State> {
     let (value, gradient) = if precondition {
         let (value, gradient, hessian) = problem.with_preconditioner(&params)?;
-        model.factor = Some(Arc::new(Cholesky::new(
-            &hessian,
-            problem.dim(),
-            "the Hessian",
-        )?));
+        model.factor = Some(Arc::new(Cholesky::new(&hessian, problem.dim(), "the Hessian")?));
         model.pairs.clear();
         (value, gradient)
     } else {
@@ -195,9 +174,7 @@ impl Model {
         let mut weights = vec![0.0; self.pairs.len()];
         for (weight, pair) in weights.iter_mut().zip(&self.pairs).rev() {
             *weight = vector::dot(&pair.step, &q) / pair.product;
-            q.iter_mut()
-                .zip(&pair.change)
-                .for_each(|(q, y)| *q -= *weight * y);
+            q.iter_mut().zip(&pair.change).for_each(|(q, y)| *q -= *weight * y);
         }
         if let Some(factor) = &self.factor {
             factor.solve_in_place(&mut q);
@@ -221,11 +198,7 @@ impl Model {
         let change: Vec<f64> = difference(&to.gradient, &from.gradient);
         let product = vector::dot(&step, &change);
         if product > f64::EPSILON * vector::norm(&step) * vector::norm(&change) {
-            self.pairs.push_back(Pair {
-                step,
-                change,
-                product,
-            });
+            self.pairs.push_back(Pair { step, change, product });
             if self.pairs.len() > MEMORY {
                 self.pairs.pop_front();
             }
@@ -243,12 +216,7 @@ impl Model {
 }
 
 /// Finds a step with sufficient decrease and a much smaller slope; `None` when no trial is accepted.
-fn search(
-    problem: &impl Problem,
-    from: &State,
-    model: &Model,
-    tolerance: f64,
-) -> Result<Option<State>> {
+fn search(problem: &impl Problem, from: &State, model: &Model, tolerance: f64) -> Result<Option<State>> {
     let direction = model.direction(&from.gradient);
     let here = Sample {
         value: from.value,
@@ -260,12 +228,7 @@ fn search(
     let mut step = model.first_step(&from.gradient);
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     for _ in 0..MAX_TRIALS {
-        let params: Vec<f64> = from
-            .params
-            .iter()
-            .zip(&direction)
-            .map(|(t, p)| t + step * p)
-            .collect();
+        let params: Vec<f64> = from.params.iter().zip(&direction).map(|(t, p)| t + step * p).collect();
         let (value, gradient) = problem.value_and_gradient(&params)?;
         let there = Sample {
             value,

@@ -95,11 +95,7 @@ pub fn minimize_lockstep(
     let mut gradients = start.gradients.to_vec();
     let mut pass = Pass::Exact;
     for number in 1.. {
-        for (lane, run) in runs
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, run)| run.is_active())
-        {
+        for (lane, run) in runs.iter_mut().enumerate().filter(|(_, run)| run.is_active()) {
             let gradient: Vec<f64> = gradients.iter().map(|g| g[lane]).collect();
             run.observe(gradient, problem.strong_convexity(), tolerance, pass);
         }
@@ -176,10 +172,7 @@ impl Run {
             self.model.remember(before, &state);
         }
         let direction = self.model.direction(&state.gradient);
-        self.params
-            .iter_mut()
-            .zip(&direction)
-            .for_each(|(p, d)| *p += d);
+        self.params.iter_mut().zip(&direction).for_each(|(p, d)| *p += d);
         self.here = Some(state);
         self.steps += 1;
     }

@@ -212,12 +212,7 @@ pub(crate) fn certificate(norm: f64, rounding: f64, strong_convexity: f64) -> f6
     (norm + rounding) / strong_convexity * (1.0 + 4.0 * f64::EPSILON) + f64::MIN_POSITIVE
 }
 
-pub(crate) fn not_converged(
-    options: &Options,
-    certificate: f64,
-    iterations: usize,
-    reason: &'static str,
-) -> Error {
+pub(crate) fn not_converged(options: &Options, certificate: f64, iterations: usize, reason: &'static str) -> Error {
     Error::NotConverged {
         tolerance: options.tolerance,
         certificate,

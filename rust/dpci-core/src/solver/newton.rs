@@ -16,11 +16,7 @@ use crate::linalg::{Cholesky, vector};
 /// Trials of one line search.
 pub(super) const MAX_TRIALS: usize = 60;
 
-pub(super) fn minimize(
-    problem: &impl Problem,
-    start: &[f64],
-    options: &Options,
-) -> Result<Attempt> {
+pub(super) fn minimize(problem: &impl Problem, start: &[f64], options: &Options) -> Result<Attempt> {
     let mut params = start.to_vec();
     let (mut value, mut gradient, hessian) = problem.with_hessian(&params)?;
     let mut hessian = Some(hessian);
@@ -65,11 +61,7 @@ pub(super) fn minimize(
         let mut step = 1.0;
         let mut accepted = false;
         for trial in 0..MAX_TRIALS {
-            let candidate: Vec<f64> = params
-                .iter()
-                .zip(&direction)
-                .map(|(t, p)| t + step * p)
-                .collect();
+            let candidate: Vec<f64> = params.iter().zip(&direction).map(|(t, p)| t + step * p).collect();
             // A full step is mostly taken, so its Hessian comes in the same pass, unless this step looks like the last.
             let last = predicts_convergence(reached.certificate, options.tolerance, here.slope);
             let (next_value, next_gradient, next_hessian) = if trial == 0 && !last {
@@ -85,8 +77,7 @@ pub(super) fn minimize(
             };
             let next_reached = Reach::of(problem, &candidate, &next_gradient);
             if accepts(here, there, step) || next_reached.ends(options.tolerance) {
-                (params, value, gradient, hessian) =
-                    (candidate, next_value, next_gradient, next_hessian);
+                (params, value, gradient, hessian) = (candidate, next_value, next_gradient, next_hessian);
                 reached = next_reached;
                 accepted = true;
                 break;

@@ -89,12 +89,7 @@ fn newton_and_lbfgs_agree_and_certify() {
             let (_, gradient) = problem.value_and_gradient(&m.params).unwrap();
             assert!(vector::norm(&gradient) / 0.01 <= 1e-10 && m.certificate <= 1e-10);
         }
-        let distance: Vec<f64> = newton
-            .params
-            .iter()
-            .zip(&lbfgs.params)
-            .map(|(a, b)| a - b)
-            .collect();
+        let distance: Vec<f64> = newton.params.iter().zip(&lbfgs.params).map(|(a, b)| a - b).collect();
         assert!(vector::norm(&distance) <= 2e-10);
         let warm = minimize(&problem, &newton.params, &options(Method::Lbfgs)).unwrap();
         assert_eq!(warm.iterations, 0);
@@ -212,10 +207,7 @@ impl Lanes {
     fn new(n: usize, broken: Option<usize>) -> Self {
         let shifted = |lane: usize| {
             let mut sample = Sample::new(5);
-            sample
-                .centre
-                .iter_mut()
-                .for_each(|c| *c += 0.01 * lane as f64);
+            sample.centre.iter_mut().for_each(|c| *c += 0.01 * lane as f64);
             sample
         };
         Self {
@@ -271,9 +263,7 @@ impl LockstepProblem for Lanes {
 
 #[test]
 fn lockstep_equals_single_solves() {
-    let (_, _, hessian) = Sample::new(5)
-        .with_hessian(&Lanes::new(1, None).start().0)
-        .unwrap();
+    let (_, _, hessian) = Sample::new(5).with_hessian(&Lanes::new(1, None).start().0).unwrap();
     let factor = Arc::new(Cholesky::new(&hessian, 5, "the Hessian").unwrap());
     // Rough gradients may be off, or even 0: they certify nothing.
     let cases = [
@@ -299,14 +289,9 @@ fn lockstep_equals_single_solves() {
                 assert_eq!(rough, Some(0.0), "handed back, as it may be");
                 continue;
             };
-            let alone =
-                minimize(&lanes.samples[lane], &[0.0; 5], &options(Method::Newton)).unwrap();
+            let alone = minimize(&lanes.samples[lane], &[0.0; 5], &options(Method::Newton)).unwrap();
             assert!(found.certificate <= 1e-10);
-            let distance = found
-                .params
-                .iter()
-                .zip(&alone.params)
-                .map(|(a, b)| (a - b).abs());
+            let distance = found.params.iter().zip(&alone.params).map(|(a, b)| (a - b).abs());
             assert!(distance.fold(0.0, f64::max) <= 2e-10, "lane {lane} of {n}");
         }
     }
@@ -332,10 +317,7 @@ fn a_lane_that_stalls_is_handed_back_and_disturbs_no_other() {
         solve(&Lanes::new(4, Some(2)), &good),
     );
     for lane in [0, 1, 3] {
-        let (a, b) = (
-            whole[lane].as_ref().unwrap(),
-            broken[lane].as_ref().unwrap(),
-        );
+        let (a, b) = (whole[lane].as_ref().unwrap(), broken[lane].as_ref().unwrap());
         assert_eq!(a.params, b.params);
     }
     assert_eq!(broken[2].as_ref().unwrap_err(), &point);

@@ -79,8 +79,7 @@ impl CountsSpec {
             }
             Budget::Approx { .. } => {
                 return Err(Error::Unsupported(
-                    "counts must be released under pure or zero-concentrated DP, got a budget with delta"
-                        .into(),
+                    "counts must be released under pure or zero-concentrated DP, got a budget with delta".into(),
                 ));
             }
         };
@@ -150,9 +149,7 @@ mod tests {
 
     #[test]
     fn other_budgets_and_numbers_of_columns_are_refused() {
-        let of = |counted, budget, unit| {
-            CountsSpec::new(counted, budget, unit, Neighbors::ReplaceOne).is_err()
-        };
+        let of = |counted, budget, unit| CountsSpec::new(counted, budget, unit, Neighbors::ReplaceOne).is_err();
         let pure = Budget::Pure { epsilon: 1.0 };
         let approx = Budget::Approx {
             epsilon: 1.0,
@@ -160,11 +157,7 @@ mod tests {
         };
         assert!(of(Counted::Records, approx, ROW));
         assert!(of(Counted::Records, Budget::Pure { epsilon: 1e-13 }, ROW));
-        assert!(of(
-            Counted::Columns(1),
-            pure,
-            Unit::Person { max_rows: None }
-        ));
+        assert!(of(Counted::Columns(1), pure, Unit::Person { max_rows: None }));
         assert!(of(Counted::Columns(0), pure, ROW));
         assert!(of(Counted::Columns(501), pure, ROW));
     }

@@ -11,9 +11,7 @@ use crate::Result;
 use crate::error::{check, check_non_negative, check_positive};
 use crate::loss::{gradient_rounding, hessian_rounding, second_moment_rounding};
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
-use crate::privacy::{
-    Budget, Calibration, Cost, DataBounds, Polynomial, gaussian_std_dev, laplace_rate,
-};
+use crate::privacy::{Budget, Calibration, Cost, DataBounds, Polynomial, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
 
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -62,12 +60,7 @@ impl FunctionalSpec {
         let n_params = c.n_columns + usize::from(c.intercept.is_some());
         c.terms.check_any(n_params)?;
         let name = "the number of parameters of the functional mechanism";
-        check(
-            n_params <= MAX_PARAMS,
-            name,
-            "at most 4096",
-            n_params as f64,
-        )?;
+        check(n_params <= MAX_PARAMS, name, "at most 4096", n_params as f64)?;
         let row_norm = row_norm_bound(c.row_norm, c.intercept);
         let (rest, seal) = c.budget.split_off_seal();
         let (law, step) = calibrated(c, rest, n_params)?;
@@ -143,9 +136,7 @@ fn n_noises(c: &FunctionalChoices, dim: usize) -> usize {
 fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<(AnyLaw, Step)> {
     let (neighbors, calibration) = (c.terms.neighbors, c.calibration);
     let sensitivity = match budget {
-        Budget::Pure { .. } => c
-            .polynomial
-            .l1_sensitivity(n_params, neighbors, calibration),
+        Budget::Pure { .. } => c.polynomial.l1_sensitivity(n_params, neighbors, calibration),
         _ => Polynomial::l2_sensitivity(n_params, neighbors, calibration)?,
     };
     let (n_noises, cost) = (n_noises(c, n_params), cost_of(budget)?);
@@ -153,12 +144,7 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
 }
 
 /// Independent noise of this cost: Laplace for an L1 sensitivity and pure DP, else Gaussian for an L2 sensitivity.
-pub(super) fn independent(
-    query: Query,
-    cost: Cost,
-    dim: usize,
-    sensitivity: f64,
-) -> Result<(AnyLaw, Step)> {
+pub(super) fn independent(query: Query, cost: Cost, dim: usize, sensitivity: f64) -> Result<(AnyLaw, Step)> {
     let (family, scale) = match cost {
         Cost::Epsilon(epsilon) => (Family::Laplace, 1.0 / laplace_rate(sensitivity, epsilon)?),
         cost => (Family::Gaussian, gaussian_std_dev(sensitivity, cost.mu())?),

@@ -63,13 +63,7 @@ impl LevelsSpec {
             unit,
             epsilon: each,
             delta: rare,
-            step: Step::new(
-                Query::Levels,
-                Family::Bernoulli,
-                Cost::of(budget),
-                1.0 / each,
-                1.0,
-            ),
+            step: Step::new(Query::Levels, Family::Bernoulli, Cost::of(budget), 1.0 / each, 1.0),
         })
     }
 
@@ -128,8 +122,7 @@ mod tests {
     #[test]
     fn other_budgets_are_refused() {
         let row = Unit::Row;
-        let of =
-            |columns, budget, unit| LevelsSpec::new(columns, budget, unit, Neighbors::ReplaceOne);
+        let of = |columns, budget, unit| LevelsSpec::new(columns, budget, unit, Neighbors::ReplaceOne);
         assert!(of(1, Budget::Pure { epsilon: 1.0 }, row).is_err());
         assert!(of(1, Budget::Zcdp { rho: 1.0 }, row).is_err());
         assert!(of(0, BUDGET, row).is_err());

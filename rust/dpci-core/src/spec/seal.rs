@@ -111,9 +111,7 @@ impl Seal {
         // law has less variance than twice its squared scale.
         let root = (dim as f64).sqrt();
         Ok(match cost {
-            Cost::Epsilon(epsilon) => {
-                std_dev / (std::f64::consts::SQRT_2 * (3.0 * root / epsilon + 1.0 / root))
-            }
+            Cost::Epsilon(epsilon) => std_dev / (std::f64::consts::SQRT_2 * (3.0 * root / epsilon + 1.0 / root)),
             cost => std_dev / (3.0 / (2.0 * rho(cost)?).sqrt() + 1.0 / root),
         })
     }

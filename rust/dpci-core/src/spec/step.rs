@@ -79,13 +79,7 @@ pub struct Step {
 
 impl Step {
     /// A step whose noise has one scale.
-    pub(super) fn new(
-        query: Query,
-        noise: Family,
-        cost: Cost,
-        scale: f64,
-        sensitivity: f64,
-    ) -> Self {
+    pub(super) fn new(query: Query, noise: Family, cost: Cost, scale: f64, sensitivity: f64) -> Self {
         Self {
             query,
             noise,

@@ -35,8 +35,7 @@ impl Terms {
 
     /// Divisor of the sums over the records.
     pub fn divisor(&self) -> f64 {
-        self.weighting
-            .map_or(self.n_samples as f64, Weighting::divisor)
+        self.weighting.map_or(self.n_samples as f64, Weighting::divisor)
     }
 
     /// Whether rows may lie beyond their bounds, and then weigh less.

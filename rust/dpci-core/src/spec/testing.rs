@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Choices, FunctionalChoices, Moments, Projection, Spec, Terms, TuningMethod, TuningSpec, Variant,
-};
+use super::{Choices, FunctionalChoices, Moments, Projection, Spec, Terms, TuningMethod, TuningSpec, Variant};
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
 use crate::row_domain::RowDomain;
@@ -132,8 +130,7 @@ pub(crate) fn tuned(
     budget: Budget,
     method: TuningMethod,
 ) -> Result<TuningSpec, String> {
-    TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method)
-        .map_err(|e| e.to_string())
+    TuningSpec::new(candidates, Arc::new(Logistic), radius, budget, method).map_err(|e| e.to_string())
 }
 
 /// The functional mechanism on four rows of two columns, with targets up to 2.

@@ -7,14 +7,13 @@ use crate::design::Design;
 use crate::exec::Executor;
 use crate::loss::LEVELS;
 use crate::mechanism::{
-    Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
-    release_moment_matrix, release_newton, release_report, release_tuning,
+    Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram, release_moment_matrix,
+    release_newton, release_report, release_tuning,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
 use crate::spec::{
-    FunctionalSpec, HistogramSpec, MomentMatrixSpec, Moments, NewtonSpec, ReportSpec, Seal, Spec,
-    TuningSpec,
+    FunctionalSpec, HistogramSpec, MomentMatrixSpec, Moments, NewtonSpec, ReportSpec, Seal, Spec, TuningSpec,
 };
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
@@ -86,11 +85,7 @@ pub fn simulate(
 impl Repeated for Spec {
     fn width(&self) -> usize {
         let d = self.n_params();
-        let matrices = if self.choices().moments == Moments::None {
-            0
-        } else {
-            2
-        };
+        let matrices = if self.choices().moments == Moments::None { 0 } else { 2 };
         d + matrices * d * (d + 1) / 2
     }
 
@@ -176,10 +171,7 @@ impl Repeated for NewtonSpec {
     fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let found = release_newton(self, run.design, run.exec, &mut Sealing(run.generator))?;
         let mut row = found.mapped_params();
-        found
-            .gradients
-            .iter()
-            .for_each(|g| row.extend_from_slice(g));
+        found.gradients.iter().for_each(|g| row.extend_from_slice(g));
         for matrix in [&found.hessian, &found.gradient_cov] {
             append_triangle(Some(matrix), self.n_params(), &mut row);
         }
@@ -226,13 +218,7 @@ impl Repeated for TuningSpec {
 }
 
 /// `n_runs` times the same values through a seal, one a row.
-pub fn simulate_seals(
-    seal: &Seal,
-    values: &[f64],
-    n_runs: usize,
-    seed: u64,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
+pub fn simulate_seals(seal: &Seal, values: &[f64], n_runs: usize, seed: u64, exec: &Executor<'_>) -> Result<Vec<f64>> {
     repeat(n_runs, values.len(), seed, exec, |_, generator| {
         Ok(seal.release(values, generator)?.into_values())
     })

@@ -76,9 +76,7 @@ fn expanded(table: &Sample, drawn: &[u32], unit: Unit) -> Sample {
                     Unit::Person { .. } => table.persons[i],
                 };
                 if theirs == record {
-                    sample
-                        .x
-                        .extend_from_slice(&table.x[i * WIDTH..(i + 1) * WIDTH]);
+                    sample.x.extend_from_slice(&table.x[i * WIDTH..(i + 1) * WIDTH]);
                     sample.y.push(table.y[i]);
                     sample.weights.push(table.weights[i]);
                     sample.persons.push(number);
@@ -161,12 +159,7 @@ fn check(counting: Counting) {
 fn a_replicate_equals_a_fit_of_the_drawn_records() {
     let weighting = Some(Weighting::new(2.0, 1.1 * N as f64).unwrap());
     let [all, some] = [None, Some(2)].map(|most| Unit::persons(most).unwrap());
-    for (unit, weighting) in [
-        (all, None),
-        (some, None),
-        (Unit::Row, weighting),
-        (all, weighting),
-    ] {
+    for (unit, weighting) in [(all, None), (some, None), (Unit::Row, weighting), (all, weighting)] {
         check(Counting { unit, weighting });
     }
 }
@@ -188,15 +181,8 @@ fn persons_of_one_row_are_drawn_as_rows_are() {
         Budget::zcdp(1.0).unwrap(),
     )];
     let params = [Unit::Row, Unit::persons(None).unwrap()].map(|unit| {
-        let counting = Counting {
-            unit,
-            weighting: None,
-        };
-        let study = Study::new(
-            &table.design(counting, &exec),
-            &counted(&specs, N, counting),
-            &exec,
-        );
+        let counting = Counting { unit, weighting: None };
+        let study = Study::new(&table.design(counting, &exec), &counted(&specs, N, counting), &exec);
         let outcomes = study.unwrap().run(0..20, SEED, None, &exec).unwrap();
         outcomes
             .concat()

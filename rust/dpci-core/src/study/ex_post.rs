@@ -6,9 +6,7 @@ use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::Eigen;
 use crate::linalg::vector;
 use crate::objective::{HessianRows, Objective};
-use crate::per_instance::{
-    Model, PersonTerms, log_det_plus, slopes_and_curvatures, squared_coordinates,
-};
+use crate::per_instance::{Model, PersonTerms, log_det_plus, slopes_and_curvatures, squared_coordinates};
 use crate::{Error, Result};
 
 /// `ln p_D(θ̃)/p_D'(θ̃)` of Gaussian objective perturbation for each record z, signed: D' is D without z for a `member` of D,
@@ -33,9 +31,7 @@ pub fn ex_post_losses(
     let objective = Objective::new(data, &*model.loss, l2_strength, n_public, exec);
     let at = objective.evaluate(&model.params, HessianRows::All)?;
     let noise: Vec<f64> = at.gradient.iter().map(|g| -g * n_public).collect();
-    let hessian = at
-        .hessian
-        .ok_or(Error::NotPositiveDefinite("the Hessian"))?;
+    let hessian = at.hessian.ok_or(Error::NotPositiveDefinite("the Hessian"))?;
     let eigen = Eigen::new(&hessian, dim, "the Hessian")?;
     let variance = model.std_dev * model.std_dev;
     let not_in_the_data = |record: usize| {
@@ -45,11 +41,7 @@ pub fn ex_post_losses(
     };
     if let Some(persons) = records.persons() {
         let terms = PersonTerms::new(records, persons, model, exec)?;
-        let inverses: Vec<f64> = eigen
-            .values
-            .iter()
-            .map(|value| 1.0 / (value * n_public))
-            .collect();
+        let inverses: Vec<f64> = eigen.values.iter().map(|value| 1.0 / (value * n_public)).collect();
         return member
             .iter()
             .enumerate()
@@ -79,14 +71,7 @@ pub fn ex_post_losses(
             let [slope, curvature, norm, along] = &mut buffers;
             let (slope, curvature) = (&mut slope[..n], &mut curvature[..n]);
             let (norm, along) = (&mut norm[..n], &mut along[..n]);
-            slopes_and_curvatures(
-                records,
-                &*model.loss,
-                &model.params,
-                range.clone(),
-                slope,
-                curvature,
-            )?;
+            slopes_and_curvatures(records, &*model.loss, &model.params, range.clone(), slope, curvature)?;
             squared_coordinates(records, range.clone(), &eigen.vectors, &mut squares);
             records.linear_predictor(range.clone(), &noise, along);
             records.squared_norms(range.clone(), norm);

@@ -42,8 +42,7 @@ impl Reference<'_> {
             let share = spec.bounds().n / spec.bounds().records;
             for (i, a) in self.params.iter().enumerate() {
                 for (j, b) in self.params.iter().enumerate() {
-                    squared_slope[i * dim + j] +=
-                        share * (self.l2_strength * a) * (self.l2_strength * b);
+                    squared_slope[i * dim + j] += share * (self.l2_strength * a) * (self.l2_strength * b);
                 }
             }
         }
@@ -64,11 +63,7 @@ pub fn expected_lengths(spec: &Spec, reference: &Reference<'_>, level: f64) -> R
     ] {
         if values.len() != expected {
             let got = values.len();
-            return Err(Error::Length {
-                name,
-                expected,
-                got,
-            });
+            return Err(Error::Length { name, expected, got });
         }
     }
     let draws = matrix_draws(spec)?;

@@ -1,9 +1,7 @@
 //! From a replicate's data sums to the bounds of its intervals, by the functions that a fit uses.
 
 use crate::interval::{ErrorLaw, ErrorShape, Gradients, MatrixDraws, NoisyMatrices, half_widths};
-use crate::mechanism::{
-    Fit, Simulated, Simulating, Values, project_release, release_from_coefficients,
-};
+use crate::mechanism::{Fit, Simulated, Simulating, Values, project_release, release_from_coefficients};
 use crate::moments::DataMoments;
 use crate::noise::SimulationGenerator;
 use crate::spec::{Projection, Spec};
@@ -84,13 +82,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
             ErrorLaw::noise_aware(&matrices, draws)
         }
         (Some(_), None) => Err(no_moments()),
-        (None, _) => ErrorLaw::plug_in(
-            hessian,
-            gradient_cov,
-            spec.n_params(),
-            n_samples,
-            choices.perturbation,
-        ),
+        (None, _) => ErrorLaw::plug_in(hessian, gradient_cov, spec.n_params(), n_samples, choices.perturbation),
     }
 }
 
@@ -124,7 +116,5 @@ pub(super) fn bounds(
 }
 
 fn no_moments() -> Error {
-    Error::Unsupported(
-        "intervals require released moments, got moments=\"none\" (pass moments=\"joint\")".into(),
-    )
+    Error::Unsupported("intervals require released moments, got moments=\"none\" (pass moments=\"joint\")".into())
 }

@@ -7,9 +7,8 @@ use crate::Result;
 use crate::design::{Design, RowBlock, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
-    LANES, Lane, LaneRows, MultiGram, Precision, SparseRow, lanes_accumulate, lanes_outer,
-    lanes_predict, lanes_product, lanes_scale, lanes_series, lanes_sigmoid_rates, lanes_spread,
-    lanes_weigh_moments,
+    LANES, Lane, LaneRows, MultiGram, Precision, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
+    lanes_product, lanes_scale, lanes_series, lanes_sigmoid_rates, lanes_spread, lanes_weigh_moments,
 };
 use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, Series};
 use crate::moments::{DataMoments, sample_moments};
@@ -89,12 +88,7 @@ pub(super) fn for_each_block(
 }
 
 /// `out[i][l] = xᵢᵀθₗ` for the points `θₗ`, of which `points[j]` holds entry `j` of each.
-pub(super) fn predict_rows(
-    rows: LaneRows<'_>,
-    points: &[Lane],
-    intercept: Option<f64>,
-    out: &mut [Lane],
-) {
+pub(super) fn predict_rows(rows: LaneRows<'_>, points: &[Lane], intercept: Option<f64>, out: &mut [Lane]) {
     let n_columns = points.len() - usize::from(intercept.is_some());
     let constant: Lane = match (intercept, points.last()) {
         (Some(scale), Some(last)) => last.map(|value| scale * value),
@@ -105,12 +99,7 @@ pub(super) fn predict_rows(
 }
 
 /// Adds `Σ slopes[i][l] xᵢ` to the sums of each lane.
-pub(super) fn add_rows(
-    rows: LaneRows<'_>,
-    slopes: &[Lane],
-    intercept: Option<f64>,
-    sums: &mut [Lane],
-) {
+pub(super) fn add_rows(rows: LaneRows<'_>, slopes: &[Lane], intercept: Option<f64>, sums: &mut [Lane]) {
     let n_columns = sums.len() - usize::from(intercept.is_some());
     lanes_accumulate(rows, slopes, &mut sums[..n_columns]);
     if let (Some(scale), Some(last)) = (intercept, sums.last_mut()) {
@@ -159,12 +148,7 @@ impl WeightedLanes<'_> {
     ///
     /// Near the full-data minimiser they come from series around it, which cost a third of the loss itself. Each lane has the series or
     /// the loss by its own predictors in the block.
-    fn evaluate(
-        &self,
-        points: &[Lane],
-        with_curvature: bool,
-        mut work: impl FnMut(Block<'_>),
-    ) -> Result<()> {
+    fn evaluate(&self, points: &[Lane], with_curvature: bool, mut work: impl FnMut(Block<'_>)) -> Result<()> {
         let zero = [[0.0; LANES]; BLOCK];
         let mut buffers = Box::new(Buffers {
             predictor: zero,
@@ -227,13 +211,7 @@ impl WeightedLanes<'_> {
         let pairs = points.iter().zip(&self.population.target);
         pairs
             .map(|(point, target)| {
-                std::array::from_fn(|lane| {
-                    if lane < n_samples {
-                        point[lane] - target
-                    } else {
-                        0.0
-                    }
-                })
+                std::array::from_fn(|lane| if lane < n_samples { point[lane] - target } else { 0.0 })
             })
             .collect()
     }
@@ -267,17 +245,10 @@ impl WeightedLanes<'_> {
 
     /// `∇J` of each sample at its point, from the sums of its weighted slopes.
     pub(super) fn finish_gradients(&self, mut sums: Vec<Lane>, points: &[Lane]) -> Vec<Lane> {
-        let (n, l2_strength) = (
-            self.spec.choices().terms.divisor(),
-            self.spec.choices().l2_strength,
-        );
+        let (n, l2_strength) = (self.spec.choices().terms.divisor(), self.spec.choices().l2_strength);
         for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
             for (lane, (sum, value)) in sum.iter_mut().zip(point).enumerate() {
-                let linear = self
-                    .linear
-                    .get(lane)
-                    .and_then(Option::as_ref)
-                    .map_or(0.0, |a| a[j]);
+                let linear = self.linear.get(lane).and_then(Option::as_ref).map_or(0.0, |a| a[j]);
                 *sum = *sum / n + (l2_strength * value + linear);
             }
         }
@@ -341,14 +312,7 @@ impl WeightedLanes<'_> {
         let (loss, n_samples) = (&*choices.loss, choices.terms.divisor());
         let of_sample = |(lane, point): (usize, &&[f64])| {
             let counts = self.counts.of(lane);
-            sample_moments(
-                self.design,
-                Some(&counts),
-                loss,
-                point,
-                n_samples,
-                self.exec,
-            )
+            sample_moments(self.design, Some(&counts), loss, point, n_samples, self.exec)
         };
         points.iter().enumerate().map(of_sample).collect()
     }
@@ -372,8 +336,7 @@ impl LockstepProblem for WeightedLanes<'_> {
             return Ok(self.finish_gradients(self.rough_sums(points)?, points));
         }
         let mut sums = vec![[0.0; LANES]; points.len()];
-        let with_moments =
-            pass == Pass::Last && self.moments_at_minima && self.design.persons().is_none();
+        let with_moments = pass == Pass::Last && self.moments_at_minima && self.design.persons().is_none();
         let mut gram = with_moments.then(|| self.new_gram());
         let mut weighted = [[0.0; LANES]; BLOCK];
         self.evaluate(points, gram.is_some(), |mut block| {

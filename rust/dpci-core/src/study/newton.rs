@@ -37,22 +37,12 @@ pub(super) struct NewtonFits {
 
 impl NewtonFits {
     /// Solves the full-data problem.
-    pub(super) fn new(
-        design: &Design<'static>,
-        spec: &NewtonSpec,
-        exec: &Executor<'_>,
-    ) -> Result<Self> {
+    pub(super) fn new(design: &Design<'static>, spec: &NewtonSpec, exec: &Executor<'_>) -> Result<Self> {
         let target = ordinary_coefficients(design, spec, exec)?;
         let c = spec.choices();
         let (n, dim) = (c.terms.divisor(), spec.n_params());
         let data = data_moments(design, &*c.loss, &target, n, exec)?;
-        let law = ErrorLaw::plug_in(
-            &data.curvature,
-            &data.squared_slope,
-            dim,
-            n,
-            Perturbation::Output,
-        )?;
+        let law = ErrorLaw::plug_in(&data.curvature, &data.squared_slope, dim, n, Perturbation::Output)?;
         let variances = law.sampling().iter().step_by(dim + 1);
         Ok(Self {
             std_errors: variances.map(|v| v.sqrt()).collect(),
@@ -125,11 +115,7 @@ pub(super) fn bounds(
 }
 
 /// The minimiser of the full-data risk without a ridge.
-fn ordinary_coefficients(
-    design: &Design<'static>,
-    spec: &NewtonSpec,
-    exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
+fn ordinary_coefficients(design: &Design<'static>, spec: &NewtonSpec, exec: &Executor<'_>) -> Result<Vec<f64>> {
     const NAME: &str = "the full-data Hessian";
     let c = spec.choices();
     let (n, dim) = (c.terms.divisor(), spec.n_params());

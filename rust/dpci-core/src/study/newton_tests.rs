@@ -115,13 +115,7 @@ fn unmerged(merged: &Design<'static>, exec: &Executor<'_>) -> Design<'static> {
         .flat_map(|row| row[..WIDTH].to_vec())
         .collect();
     let targets = merged.targets(0..merged.n_rows()).to_vec();
-    let found = Design::new(
-        Rows::dense(&rows, WIDTH),
-        &targets,
-        Some(0.5),
-        &BOUNDS,
-        exec,
-    );
+    let found = Design::new(Rows::dense(&rows, WIDTH), &targets, Some(0.5), &BOUNDS, exec);
     found.unwrap().owned()
 }
 
@@ -149,12 +143,8 @@ fn a_replicate_of_persons_or_weights_equals_a_fit_of_the_sample() {
         let design = || Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, exec).unwrap();
         // In no order, with one to three rows.
         let unit = Unit::persons(Some(2)).unwrap();
-        let of: Vec<i64> = (0..N)
-            .map(|i| i64::try_from(i * 7 % 601).unwrap())
-            .collect();
-        let persons = design()
-            .of_persons(Persons::new(&of, unit, exec).unwrap())
-            .unwrap();
+        let of: Vec<i64> = (0..N).map(|i| i64::try_from(i * 7 % 601).unwrap()).collect();
+        let persons = design().of_persons(Persons::new(&of, unit, exec).unwrap()).unwrap();
         let terms = Terms {
             unit,
             ..Terms::of_rows(persons.n_records(), Neighbors::AddRemove)
@@ -228,9 +218,7 @@ fn the_target_is_the_ordinary_minimiser() {
                 n_samples: N as f64,
                 exec,
             };
-            let found = risk
-                .evaluate(&target, crate::records::HessianRows::None)
-                .unwrap();
+            let found = risk.evaluate(&target, crate::records::HessianRows::None).unwrap();
             assert!(vector::norm(&found.gradient) < 1e-10);
             let errors = study.std_errors().next().unwrap().unwrap().to_vec();
             assert!(errors.iter().all(|e| *e > 0.0 && e.is_finite()));

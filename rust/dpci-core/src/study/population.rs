@@ -45,12 +45,7 @@ pub(super) struct Population {
 
 impl Population {
     /// Population of a configuration, whose minimiser meets a certificate of `tolerance`.
-    pub(super) fn new(
-        design: &Design<'static>,
-        spec: &Spec,
-        tolerance: f64,
-        exec: &Executor<'_>,
-    ) -> Result<Self> {
+    pub(super) fn new(design: &Design<'static>, spec: &Spec, tolerance: f64, exec: &Executor<'_>) -> Result<Self> {
         let objective = risk(design, spec, None, None, exec);
         let options = solver_options(spec, tolerance);
         let target = minimize_risk(&objective, None, &options)?.params;
@@ -60,9 +55,7 @@ impl Population {
             .unwrap_or_default();
         let factor = Cholesky::new(&hessian, spec.n_params(), "the full-data Hessian")?;
         let loss = objective.loss;
-        let on_sphere = spec
-            .radius()
-            .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
+        let on_sphere = spec.radius().is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         // A predictor's standard deviation is of the order of 2√(dim/n), which a quarter of the reach or less serves at all records.
         let room = SERIES_REACH * SERIES_REACH / 64.0;
         let is_near = loss.slope_series(&[], &[], &mut Series::default())
@@ -96,9 +89,7 @@ impl Population {
         let error = start * ROUGH_ERROR / n.sqrt();
         let rate = (spec.n_params() as f64 / n).sqrt();
         let left = |steps: i32| start * rate.powi(steps);
-        let serves = |pass: &i32| {
-            error <= 0.25 * tolerance.max(left(pass + 1)) && left(*pass) > 100.0 * tolerance
-        };
+        let serves = |pass: &i32| error <= 0.25 * tolerance.max(left(pass + 1)) && left(*pass) > 100.0 * tolerance;
         (1..=MAX_ROUGH).take_while(serves).count()
     }
 }
@@ -136,11 +127,7 @@ pub(super) fn risk<'a>(
 fn spread(design: &Design<'_>, slopes: &[f64]) -> f64 {
     let mut norms = vec![0.0; slopes.len()];
     design.squared_norms(0..slopes.len(), &mut norms);
-    let squares: f64 = slopes
-        .iter()
-        .zip(&norms)
-        .map(|(s, norm)| s * s * norm)
-        .sum();
+    let squares: f64 = slopes.iter().zip(&norms).map(|(s, norm)| s * s * norm).sum();
     squares.sqrt() / slopes.len() as f64
 }
 

@@ -27,8 +27,8 @@ use crate::exec::Executor;
 use crate::interval::MatrixDraws;
 use crate::linalg::{LANES, Lane, vector};
 use crate::mechanism::{
-    Simulated, Simulating, Values, check_design, check_newton_design, draw_coefficient_noise,
-    linear_term, moment_point, release_minimum, solver_options,
+    Simulated, Simulating, Values, check_design, check_newton_design, draw_coefficient_noise, linear_term,
+    moment_point, release_minimum, solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
@@ -109,11 +109,7 @@ struct Group<'g> {
 
 impl Study {
     /// Solves the full-data problems of every configuration.
-    pub fn new(
-        design: &Design<'_>,
-        specs: &[impl Clone + Into<StudySpec>],
-        exec: &Executor<'_>,
-    ) -> Result<Self> {
+    pub fn new(design: &Design<'_>, specs: &[impl Clone + Into<StudySpec>], exec: &Executor<'_>) -> Result<Self> {
         let specs: Vec<StudySpec> = specs.iter().cloned().map(Into::into).collect();
         if specs.len() as u64 >= STREAMS {
             return Err(Error::Unsupported(format!(
@@ -170,14 +166,12 @@ impl Study {
             let population = if let Some(known) = known {
                 known.population
             } else {
-                let tolerance =
-                    least_tolerance(&|s| same_risk(s, spec)).min(spec.study_tolerance());
+                let tolerance = least_tolerance(&|s| same_risk(s, spec)).min(spec.study_tolerance());
                 populations.push(Population::new(&design, spec, tolerance, exec)?);
                 populations.len() - 1
             };
             let tolerance = if is_noise_free(spec) {
-                least_tolerance(&|s| same_risk(s, spec) && is_noise_free(s))
-                    .min(spec.study_tolerance())
+                least_tolerance(&|s| same_risk(s, spec) && is_noise_free(s)).min(spec.study_tolerance())
             } else {
                 spec.study_tolerance()
             };
@@ -240,9 +234,7 @@ impl Study {
         let groups: Vec<Range<u64>> = (range.start / lanes..range.end.div_ceil(lanes))
             .map(|g| (g * lanes).max(range.start)..((g + 1) * lanes).min(range.end))
             .collect();
-        let outcomes = exec.map(groups.len(), |g| {
-            self.run_group(groups[g].clone(), seed, level, exec)
-        })?;
+        let outcomes = exec.map(groups.len(), |g| self.run_group(groups[g].clone(), seed, level, exec))?;
         Ok(outcomes.into_iter().flatten().collect())
     }
 
@@ -289,13 +281,10 @@ impl Study {
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); group.n_lanes()];
         for (c, way) in (0..).zip(&self.configurations) {
             let streams = group.replicates.clone().map(|r| r * STREAMS + 1 + c);
-            let mut generators: Vec<SimulationGenerator> = streams
-                .map(|stream| SimulationGenerator::new(seed, stream))
-                .collect();
+            let mut generators: Vec<SimulationGenerator> =
+                streams.map(|stream| SimulationGenerator::new(seed, stream)).collect();
             let fits = match way {
-                Way::Minimum(configuration) => {
-                    self.fit_group(configuration, &mut group, &mut generators)?
-                }
+                Way::Minimum(configuration) => self.fit_group(configuration, &mut group, &mut generators)?,
                 Way::Newton(fits) => self.fit_each(fits, &group, &mut generators)?,
             };
             for (all, fit) in outcomes.iter_mut().zip(fits) {
@@ -354,9 +343,7 @@ impl Study {
             .into_iter()
             .zip(&noises)
             .zip(&mut *generators)
-            .map(|((minimum, noise), g)| {
-                release_minimum(spec, minimum, None, noise, &mut Simulating(g))
-            })
+            .map(|((minimum, noise), g)| release_minimum(spec, minimum, None, noise, &mut Simulating(g)))
             .collect();
         let params = params?;
         let Some(level) = group.level else {
@@ -392,8 +379,8 @@ impl Study {
         }
         let population = &self.populations[p];
         if population.one_by_one {
-            let lanes_alone = (0..group.n_lanes())
-                .map(|lane| self.solve_alone(configuration, lanes, lane, &population.target));
+            let lanes_alone =
+                (0..group.n_lanes()).map(|lane| self.solve_alone(configuration, lanes, lane, &population.target));
             let minima: Result<Vec<Minimum>> = lanes_alone.collect();
             return Ok(group.keep(configuration, minima?));
         }
@@ -414,9 +401,7 @@ impl Study {
             .enumerate()
             .map(|(lane, solution)| match solution {
                 Ok(minimum) if is_inside(&configuration.spec, &minimum.params) => Ok(minimum),
-                Ok(Minimum { params, .. }) | Err(params) => {
-                    self.solve_alone(configuration, lanes, lane, &params)
-                }
+                Ok(Minimum { params, .. }) | Err(params) => self.solve_alone(configuration, lanes, lane, &params),
             })
             .collect();
         Ok(group.keep(configuration, minima?))
@@ -443,20 +428,13 @@ impl Study {
 
     /// Counts of 0 for every row.
     fn take_counts(&self) -> Counts {
-        let spare = self
-            .spare
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| self.resampler.no_counts())
     }
 
     fn put_back(&self, mut counts: Counts) {
         counts.clear();
-        self.spare
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(counts);
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
     }
 }
 

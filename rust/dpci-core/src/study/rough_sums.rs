@@ -5,8 +5,8 @@
 
 use crate::Result;
 use crate::linalg::{
-    LANES, Lane, LaneRows, SingleLane, lanes_product, single_accumulate, single_add, single_count,
-    single_of, single_predict, single_series,
+    LANES, Lane, LaneRows, SingleLane, lanes_product, single_accumulate, single_add, single_count, single_of,
+    single_predict, single_series,
 };
 use crate::loss::{ROUGH_TERMS, SERIES_REACH, Series};
 use crate::study::lane_sums::{BLOCK, WeightedLanes, add_rows, for_each_block};
@@ -44,10 +44,7 @@ impl WeightedLanes<'_> {
             counts: zero,
         });
         let mut offsets = vec![[0.0; LANES]; dim];
-        single_of(
-            self.offsets(points).as_flattened(),
-            offsets.as_flattened_mut(),
-        );
+        single_of(self.offsets(points).as_flattened(), offsets.as_flattened_mut());
         let intercept = self.design.intercept();
         let mut sums = self.slope_sums.clone();
         let mut block_sums = vec![[0.0; LANES]; dim];

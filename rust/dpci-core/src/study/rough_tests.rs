@@ -70,13 +70,8 @@ fn sums_differ_in_the_last_digits_of_single_precision() {
             exec: &exec,
         };
         // The last lane is beyond the reach of the series where rows are long.
-        let lengths: [f64; LANES] = std::array::from_fn(|lane| {
-            if lane == LANES - 1 {
-                0.7
-            } else {
-                0.005 * lane as f64
-            }
-        });
+        let lengths: [f64; LANES] =
+            std::array::from_fn(|lane| if lane == LANES - 1 { 0.7 } else { 0.005 * lane as f64 });
         for size in [1.0, 0.1] {
             let points: Vec<Lane> = (population.target.iter().enumerate())
                 .map(|(j, target)| {
@@ -85,8 +80,7 @@ fn sums_differ_in_the_last_digits_of_single_precision() {
                 })
                 .collect();
             let start: Vec<Lane> = population.target.iter().map(|t| [*t; LANES]).collect();
-            let [rough, exact] =
-                [Pass::Rough, Pass::Exact].map(|pass| lanes.gradients(&points, pass).unwrap());
+            let [rough, exact] = [Pass::Rough, Pass::Exact].map(|pass| lanes.gradients(&points, pass).unwrap());
             let from = lanes.gradients(&start, Pass::Exact).unwrap();
             for lane in 1..LANES {
                 let norm = |a: &[Lane], b: &[Lane]| {
@@ -109,11 +103,7 @@ fn rough_steps_lead_to_the_same_minimisers() {
     let exec = Executor::sequential(&cancel);
     let (x, y) = distinct();
     let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
-    let noisy = spec(
-        Arc::new(Logistic),
-        Perturbation::Objective,
-        Budget::pure(0.1).unwrap(),
-    );
+    let noisy = spec(Arc::new(Logistic), Perturbation::Objective, Budget::pure(0.1).unwrap());
     for (spec, room) in [(&specs()[0], 1e-8), (&specs()[1], 1e-8), (&noisy, 1e-4)] {
         let [rough, exact] = [true, false].map(|is_rough| study(&design, spec, is_rough, &exec));
         let run = |study: &Study, range| study.run(range, 9, Some(0.95), &exec).unwrap();

@@ -64,21 +64,9 @@ pub(super) fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budg
 pub(super) fn specs() -> Vec<Spec> {
     let huber = HuberHinge::new(0.5).unwrap();
     vec![
-        spec(
-            Arc::new(Logistic),
-            Perturbation::Objective,
-            Budget::pure(60.0).unwrap(),
-        ),
-        spec(
-            Arc::new(Logistic),
-            Perturbation::Output,
-            Budget::zcdp(2000.0).unwrap(),
-        ),
-        spec(
-            Arc::new(huber),
-            Perturbation::Objective,
-            Budget::zcdp(500.0).unwrap(),
-        ),
+        spec(Arc::new(Logistic), Perturbation::Objective, Budget::pure(60.0).unwrap()),
+        spec(Arc::new(Logistic), Perturbation::Output, Budget::zcdp(2000.0).unwrap()),
+        spec(Arc::new(huber), Perturbation::Objective, Budget::zcdp(500.0).unwrap()),
         spec(
             Arc::new(huber),
             Perturbation::Output,
@@ -119,11 +107,7 @@ fn series_around_the_target_change_nothing() {
     let exec = Executor::sequential(&cancel);
     let (x, y) = records();
     let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
-    let noisy = spec(
-        Arc::new(Logistic),
-        Perturbation::Objective,
-        Budget::pure(0.1).unwrap(),
-    );
+    let noisy = spec(Arc::new(Logistic), Perturbation::Objective, Budget::pure(0.1).unwrap());
     for (spec, room) in [(&specs()[0], 1e-8), (&specs()[1], 1e-8), (&noisy, 1e-4)] {
         let [by_series, by_loss] = [true, false].map(|is_near| {
             let mut study = Study::new(&design, std::slice::from_ref(spec), &exec).unwrap();
@@ -197,40 +181,23 @@ fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], l
                     sample_y.push(dense_rows.targets(i..i + 1)[0]);
                 }
             }
-            let sample = Design::new(
-                Rows::dense(&sample_x, WIDTH),
-                &sample_y,
-                Some(0.5),
-                bounds,
-                &exec,
-            )
-            .unwrap();
+            let sample = Design::new(Rows::dense(&sample_x, WIDTH), &sample_y, Some(0.5), bounds, &exec).unwrap();
             for (c, (spec, outcome)) in specs.iter().zip(outcome).enumerate() {
                 let mut generator = SimulationGenerator::new(9, replicate * 256 + 1 + c as u64);
                 let fit = release(spec, &sample, &exec, &mut Simulating(&mut generator)).unwrap();
                 // Both are certified to the tolerance, which follows the noise.
                 assert!(2.0 * spec.study_tolerance() < 1e-8);
-                let close =
-                    |a: &[f64], b: &[f64], by| a.iter().zip(b).all(|(a, b)| (a - b).abs() < by);
-                assert!(
-                    close(fit.params.values(), &outcome.params, 1e-8),
-                    "configuration {c}"
-                );
+                let close = |a: &[f64], b: &[f64], by| a.iter().zip(b).all(|(a, b)| (a - b).abs() < by);
+                assert!(close(fit.params.values(), &outcome.params, 1e-8), "configuration {c}");
                 let Some(level) = level else {
                     continue;
                 };
                 // The same noise on both moments: the same intervals, as far as these follow the parameters.
-                let expected =
-                    intervals_of(spec, &project_release(spec, &fit).unwrap(), level, None).unwrap();
+                let expected = intervals_of(spec, &project_release(spec, &fit).unwrap(), level, None).unwrap();
                 for (expected, found) in expected.iter().zip(&outcome.bounds) {
                     assert!(close(expected, found, 1e-7), "configuration {c}");
                 }
-                assert!(
-                    outcome.bounds[0]
-                        .iter()
-                        .zip(&outcome.bounds[1])
-                        .all(|(l, u)| l < u)
-                );
+                assert!(outcome.bounds[0].iter().zip(&outcome.bounds[1]).all(|(l, u)| l < u));
             }
         }
     }
@@ -246,11 +213,7 @@ const REAL: RowBounds = RowBounds {
 
 /// The squared loss on a ball.
 fn squared(radius: f64, perturbation: Perturbation, moments: Moments) -> Spec {
-    let like = spec(
-        Arc::new(Logistic),
-        Perturbation::Output,
-        Budget::zcdp(1e6).unwrap(),
-    );
+    let like = spec(Arc::new(Logistic), Perturbation::Output, Budget::zcdp(1e6).unwrap());
     Spec::new(Choices {
         loss: Arc::new(Squared::new(1.0).unwrap()),
         radius: Some(radius),
@@ -274,23 +237,16 @@ fn replicates_keep_to_the_ball() {
     let norm = vector::norm(all.targets().next().unwrap());
     // Far away, just above the minimiser of the full data so that some samples leave the ball, and below it.
     for radius in [10.0, 1.02 * norm, 0.5 * norm] {
-        let specs = [Perturbation::Output, Perturbation::Objective]
-            .map(|p| squared(radius, p, Moments::Joint));
+        let specs = [Perturbation::Output, Perturbation::Objective].map(|p| squared(radius, p, Moments::Joint));
         let level = (radius > norm).then_some(0.95);
         assert_replicates_equal_fits(&specs, &REAL, &y, level);
     }
-    let near = study(
-        squared(1.02 * norm, Perturbation::Output, Moments::None),
-        &REAL,
-    );
+    let near = study(squared(1.02 * norm, Perturbation::Output, Moments::None), &REAL);
     let outcomes = near.run(0..32, 1, None, &exec).unwrap();
     let norms = outcomes.iter().map(|o| vector::norm(&o[0].params));
     let on_sphere = norms.filter(|n| *n >= 1.02 * norm - 1e-6).count();
     assert!((2..31).contains(&on_sphere), "{on_sphere}");
-    let active = study(
-        squared(0.5 * norm, Perturbation::Output, Moments::Joint),
-        &REAL,
-    );
+    let active = study(squared(0.5 * norm, Perturbation::Output, Moments::Joint), &REAL);
     let refused = active.run(0..2, 1, Some(0.9), &exec);
     assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
@@ -303,15 +259,10 @@ fn replicates_of_the_hinge_are_fits_without_intervals() {
         Spec::new(Choices {
             loss: Arc::new(Hinge),
             radius,
-            ..squared(1.0, Perturbation::Output, moments)
-                .choices()
-                .clone()
+            ..squared(1.0, Perturbation::Output, moments).choices().clone()
         })
     };
-    assert!(matches!(
-        hinge(None, Moments::Joint),
-        Err(Error::Unsupported(_))
-    ));
+    assert!(matches!(hinge(None, Moments::Joint), Err(Error::Unsupported(_))));
     let specs = [None, Some(0.2)].map(|radius| hinge(radius, Moments::None).unwrap());
     assert_replicates_equal_fits(&specs, &BOUNDS, &y, None);
     let cancel = AtomicBool::new(false);
@@ -336,21 +287,12 @@ fn sparse_and_dense_fits_agree() {
             .map(|design| {
                 let mut generator = SimulationGenerator::new(1, 2);
                 let made = release(&spec, design, &exec, &mut Sealing(&mut generator)).unwrap();
-                [
-                    made.params.values(),
-                    made.gradient_cov.as_ref().unwrap().values(),
-                ]
-                .concat()
+                [made.params.values(), made.gradient_cov.as_ref().unwrap().values()].concat()
             })
             .collect();
         let near = 1e-8;
         for other in &releases[1..] {
-            assert!(
-                releases[0]
-                    .iter()
-                    .zip(other)
-                    .all(|(a, b)| (a - b).abs() < near)
-            );
+            assert!(releases[0].iter().zip(other).all(|(a, b)| (a - b).abs() < near));
         }
     }
 }
@@ -367,9 +309,7 @@ fn only_rows_that_repeat_are_merged_in_a_fit() {
         let compacted = design.compacted(&exec).unwrap();
         assert_eq!(compacted.n_rows(), expected);
         assert_eq!(compacted.n_records(), n);
-        let records = compacted
-            .multiplicities()
-            .map_or(n, |m| m.iter().sum::<u32>() as usize);
+        let records = compacted.multiplicities().map_or(n, |m| m.iter().sum::<u32>() as usize);
         assert_eq!(records, n);
     }
 }
@@ -380,11 +320,7 @@ fn only_equal_losses_share_a_minimiser() {
     let huber = |h: f64| Arc::new(HuberHinge::new(h).unwrap());
     let budget = || Budget::pure(1.0).unwrap();
     let one = spec(huber(0.5), Perturbation::Output, budget());
-    let same = spec(
-        huber(0.5),
-        Perturbation::Objective,
-        Budget::pure(2.0).unwrap(),
-    );
+    let same = spec(huber(0.5), Perturbation::Objective, Budget::pure(2.0).unwrap());
     let other = spec(huber(0.4), Perturbation::Output, budget());
     let logistic = spec(Arc::new(Logistic), Perturbation::Output, budget());
     assert!(population::same_risk(&one, &same));

@@ -28,13 +28,7 @@ pub fn simulate_losses(
         let single = Executor::sequential(exec.cancel_flag());
         let mut generator = SimulationGenerator::new(seed, run as u64);
         let candidate = &candidates[run / n_runs];
-        let params = release_model(
-            candidate,
-            candidate.radius(),
-            design,
-            &single,
-            &mut generator,
-        )?;
+        let params = release_model(candidate, candidate.radius(), design, &single, &mut generator)?;
         mean_loss(&**loss, design, params.values(), &single)
     })
 }

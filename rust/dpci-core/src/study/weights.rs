@@ -34,12 +34,12 @@ pub(super) struct Resampler {
 impl Resampler {
     /// For the records of a design.
     pub(super) fn new(design: &Design<'_>) -> Result<Self> {
-        let n_rows = u32::try_from(design.n_rows())
-            .map_err(|_| Error::Resource("a study takes at most 2^32 rows".into()))?;
+        let n_rows =
+            u32::try_from(design.n_rows()).map_err(|_| Error::Resource("a study takes at most 2^32 rows".into()))?;
         let Some(persons) = design.persons() else {
-            return Ok(Self::from_multiplicities((0..n_rows).map(|row| {
-                design.multiplicities().map_or(1, |m| m[row as usize])
-            })));
+            return Ok(Self::from_multiplicities(
+                (0..n_rows).map(|row| design.multiplicities().map_or(1, |m| m[row as usize])),
+            ));
         };
         let mut firsts: Vec<u32> = (0..n_rows).collect();
         for rows in (0..persons.len()).map(|person| persons.rows_of(person)) {
@@ -82,11 +82,7 @@ impl Resampler {
     /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
     /// # Panics
     /// For more generators than lanes, and for counts that are not those of [`Self::no_counts`].
-    pub(super) fn draw(
-        &self,
-        generators: &mut [impl NoiseGenerator],
-        counts: &mut Counts,
-    ) -> Result<()> {
+    pub(super) fn draw(&self, generators: &mut [impl NoiseGenerator], counts: &mut Counts) -> Result<()> {
         let mut rests = [Rest {
             draws: self.n_records,
             records: self.n_records,
@@ -118,9 +114,7 @@ impl Resampler {
                     });
                 }
                 if is_full {
-                    return Err(Error::Resource(
-                        "a row was drawn more than 255 times".into(),
-                    ));
+                    return Err(Error::Resource("a row was drawn more than 255 times".into()));
                 }
             }
         }
@@ -195,9 +189,7 @@ mod tests {
     /// Counts of one sample.
     fn sample(resampler: &Resampler, generator: &mut SimulationGenerator) -> Vec<u32> {
         let mut counts = resampler.no_counts();
-        resampler
-            .draw(std::slice::from_mut(generator), &mut counts)
-            .unwrap();
+        resampler.draw(std::slice::from_mut(generator), &mut counts).unwrap();
         assert!((1..LANES).all(|lane| counts.of(lane).iter().all(|c| *c == 0)));
         counts.of(0)
     }
@@ -236,24 +228,18 @@ mod tests {
             );
             let variance = squares[i] / f64::from(draws) - (sums[i] / f64::from(draws)).powi(2);
             let kurtosis = 2.0 + 1.0 / (mean * (1.0 - p));
-            assert!(
-                (variance / (mean * (1.0 - p)) - 1.0).abs()
-                    < 4.9 * (kurtosis / f64::from(draws)).sqrt()
-            );
+            assert!((variance / (mean * (1.0 - p)) - 1.0).abs() < 4.9 * (kurtosis / f64::from(draws)).sqrt());
         }
         // Covariance -m₃m₄/n between two large rows.
         let covariance = cross / f64::from(draws) - sums[3] * sums[4] / f64::from(draws).powi(2);
         let spread = (40.0_f64 * 0.8 * 100.0 * 0.5).sqrt();
-        assert!(
-            (covariance + 4000.0 / f64::from(n)).abs() < 5.5 * spread / f64::from(draws).sqrt()
-        );
+        assert!((covariance + 4000.0 / f64::from(n)).abs() < 5.5 * spread / f64::from(draws).sqrt());
     }
     /// The same for rows that fill whole blocks of records: 9,000 singles, the last block not whole, and one large row.
     #[test]
     fn whole_blocks_follow_the_multinomial_law() {
         let n_rows = 9_001;
-        let resampler =
-            Resampler::from_multiplicities((0..n_rows).map(|i| if i == 5 { 900 } else { 1 }));
+        let resampler = Resampler::from_multiplicities((0..n_rows).map(|i| if i == 5 { 900 } else { 1 }));
         let mut generator = SimulationGenerator::new(12, 0);
         let draws = 300;
         let mut sums = vec![0.0; n_rows];
@@ -275,17 +261,10 @@ mod tests {
             })
             .sum();
         // Chi-square with 9,000 degrees of freedom is near normal: two-sided quantile 4.9 for 1e-6.
-        assert!(
-            (chi - 9_000.0).abs() < 4.9 * (2.0_f64 * 9_000.0).sqrt(),
-            "{chi}"
-        );
+        assert!((chi - 9_000.0).abs() < 4.9 * (2.0_f64 * 9_000.0).sqrt(), "{chi}");
         // The count of 4,500 records varies as a binomial: chi-square with 300 degrees of freedom.
         let p: f64 = 4_500.0 / n;
-        let spread: f64 =
-            halves.iter().map(|h| (h - n * p).powi(2)).sum::<f64>() / (n * p * (1.0 - p));
-        assert!(
-            (spread - 300.0).abs() < 4.9 * (2.0_f64 * 300.0).sqrt(),
-            "{spread}"
-        );
+        let spread: f64 = halves.iter().map(|h| (h - n * p).powi(2)).sum::<f64>() / (n * p * (1.0 - p));
+        assert!((spread - 300.0).abs() < 4.9 * (2.0_f64 * 300.0).sqrt(), "{spread}");
     }
 }

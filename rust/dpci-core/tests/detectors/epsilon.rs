@@ -53,11 +53,7 @@ fn audits() -> [Audit; 4] {
         },
         Audit {
             name: "moments, (ε, δ)",
-            choices: with_moments(
-                &choices(2, approx, Perturbation::Output),
-                Arc::new(Logistic),
-                1e4,
-            ),
+            choices: with_moments(&choices(2, approx, Perturbation::Output), Arc::new(Logistic), 1e4),
             neighbors: [&[1.0, 0.0], &[0.0, 1.0]],
             delta: DELTA,
             // The lower triangles of the Hessian, a quarter of xxᵀ, and of the gradient covariance, another quarter.

@@ -54,8 +54,7 @@ fn normals() -> Vec<Finding> {
         MatrixLaw::Gaussian { std_dev } => std_dev,
         MatrixLaw::MatrixLaplace { rate } | MatrixLaw::SquareLaplace { rate } => 1.0 / rate,
     };
-    let [hessian, gradient_cov] =
-        [noise.hessian.unwrap(), noise.gradient_cov].map(|n| std_dev(n.law));
+    let [hessian, gradient_cov] = [noise.hessian.unwrap(), noise.gradient_cov].map(|n| std_dev(n.law));
     let (off, coefficient) = (std::f64::consts::SQRT_2, spec.law().scale());
     // Params near zero: a quarter of xxᵀ is the Hessian and the gradient covariance, x/2λ the minimiser.
     let standardize = |row: &Vec<f64>| {
@@ -77,26 +76,14 @@ fn normals() -> Vec<Finding> {
     let mut found = Vec::new();
     for i in 0..8 {
         let gap = kolmogorov(column(i).collect(), |x| 0.5 * erfc(-x / off));
-        found.extend(deviation(
-            &format!("law of coordinate {i}"),
-            gap,
-            KOLMOGOROV,
-        ));
+        found.extend(deviation(&format!("law of coordinate {i}"), gap, KOLMOGOROV));
         let tail = erfc(TAIL / off);
         let count = column(i).filter(|x| x.abs() > TAIL).count() as f64;
         let excess = n * divergence(count / n, tail);
-        found.extend(deviation(
-            &format!("tail of coordinate {i}"),
-            excess,
-            CHERNOFF,
-        ));
+        found.extend(deviation(&format!("tail of coordinate {i}"), excess, CHERNOFF));
         for j in 0..i {
             let product = column(i).zip(column(j)).map(|(a, b)| a * b).sum::<f64>() / n.sqrt();
-            found.extend(deviation(
-                &format!("coordinates {j} and {i} together"),
-                product,
-                NORMAL,
-            ));
+            found.extend(deviation(&format!("coordinates {j} and {i} together"), product, NORMAL));
         }
     }
     found
@@ -104,10 +91,7 @@ fn normals() -> Vec<Finding> {
 
 fn deviation(name: &str, value: f64, most: f64) -> Vec<Finding> {
     let finding = format!("{name}: {value:.1}, at most {most} by chance");
-    (!(value.abs() <= most))
-        .then_some(finding)
-        .into_iter()
-        .collect()
+    (!(value.abs() <= most)).then_some(finding).into_iter().collect()
 }
 
 /// √n times the greatest distance of the empirical distribution function.

@@ -23,12 +23,7 @@ pub(crate) enum Detector {
 
 impl Detector {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [
-        Self::EpsilonAudit,
-        Self::LawTest,
-        Self::SupportTest,
-        Self::RepeatTest,
-    ];
+    pub(crate) const ALL: [Self; 4] = [Self::EpsilonAudit, Self::LawTest, Self::SupportTest, Self::RepeatTest];
 
     /// Findings of the detector; none where all is well.
     pub(crate) fn findings(self) -> Vec<Finding> {

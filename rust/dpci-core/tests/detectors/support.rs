@@ -22,10 +22,7 @@ pub(crate) fn findings() -> Vec<Finding> {
     let excluding = values.iter().filter(|v| excludes(**v, minimum));
     [
         (off.count(), "values off the public lattice"),
-        (
-            excluding.count(),
-            "values that exclude the neighbour with certainty",
-        ),
+        (excluding.count(), "values that exclude the neighbour with certainty"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)

@@ -96,12 +96,7 @@ impl Near {
     }
 
     /// Moves to the minimiser for a sample of the rows.
-    fn move_to_minimum_of(
-        &mut self,
-        sample: &KinkSplit,
-        objective: &Objective<'_>,
-        radius: Option<f64>,
-    ) -> Result<()> {
+    fn move_to_minimum_of(&mut self, sample: &KinkSplit, objective: &Objective<'_>, radius: Option<f64>) -> Result<()> {
         let risk = NearRisk::new(sample, objective.exec);
         let mut at = risk.start(self.params.clone(), self.ridge, self.width);
         let least_ridge = objective.n_samples * objective.strong_convexity();
@@ -119,12 +114,7 @@ impl Near {
 }
 
 /// A point near the minimiser, with a guess of how near.
-pub(super) fn approach(
-    objective: &Objective<'_>,
-    start: &[f64],
-    options: &Options,
-    limits: Limits,
-) -> Result<Near> {
+pub(super) fn approach(objective: &Objective<'_>, start: &[f64], options: &Options, limits: Limits) -> Result<Near> {
     let mut near = Near {
         params: start.to_vec(),
         reach: f64::INFINITY,
@@ -179,11 +169,7 @@ pub(super) fn approach(
 }
 
 /// The point that coordinate descent leads to; `None` where it does not lead near the minimiser.
-pub(super) fn descended(
-    objective: &Objective<'_>,
-    options: &Options,
-    limits: Limits,
-) -> Result<Option<Near>> {
+pub(super) fn descended(objective: &Objective<'_>, options: &Options, limits: Limits) -> Result<Option<Near>> {
     let Some(mut descent) = Descent::new(objective, limits.copied)? else {
         return Ok(None);
     };

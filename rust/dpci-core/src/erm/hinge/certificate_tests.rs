@@ -117,12 +117,7 @@ fn what_rounding_to_f64_loses_is_told_beside_the_certificate() {
 fn sums_of_doubled_numbers_leave_room_for_their_rounding() {
     with_exec(|exec| {
         // Nothing is off: all that is left are errors of additions, each a doubled unit of what was added up.
-        for (n_near, mass, pull) in [
-            (0, 0.0, 5.0),
-            (1000, 0.0, 5.0),
-            (0, 1e6, 5.0),
-            (1000, 1e6, 5.0),
-        ] {
+        for (n_near, mass, pull) in [(0, 0.0, 5.0), (1000, 0.0, 5.0), (0, 1e6, 5.0), (1000, 1e6, 5.0)] {
             let mut point = bare(3.0, 3.0 * pull, exec);
             (point.n_near, point.settled_mass) = (n_near, mass);
             let size = mass + 3.0 * (pull + 5.0);
@@ -141,10 +136,7 @@ fn sums_of_doubled_numbers_leave_room_for_their_rounding() {
         point.multipliers = vec![0.5.into()];
         let said = (5.0 * DOUBLED_EPSILON * 100.0 * 2.0 / 10.0 / 0.5).sqrt();
         let Polished { certificate, .. } = point.certified();
-        assert!(
-            (certificate / said - 1.0).abs() < 1e-3,
-            "{certificate:e} {said:e}"
-        );
+        assert!((certificate / said - 1.0).abs() < 1e-3, "{certificate:e} {said:e}");
         // And on the sphere: where |θ| = W exactly, W² has an error all the same.
         let mut point = bare(2.0, 18.0, exec);
         (point.ridge, point.sphere) = (9.0.into(), Some(4.0.into()));
@@ -162,12 +154,7 @@ fn a_point_is_settled_while_it_stays_within_the_clearance() {
     with_exec(|exec| {
         let mut point = bare(1.0, 5.0, exec);
         point.from = vec![1.25];
-        for (clearance, settled) in [
-            (0.25, false),
-            (0.26, true),
-            (0.1, false),
-            (f64::INFINITY, true),
-        ] {
+        for (clearance, settled) in [(0.25, false), (0.26, true), (0.1, false), (f64::INFINITY, true)] {
             point.clearance = clearance;
             assert_eq!(point.certified().settled_rightly, settled, "{clearance}");
         }
@@ -241,8 +228,7 @@ fn a_point_moves_just_into_the_ball() {
                 point.params = vec![Doubled::sum(radius, (param - radius) * 1e-14)];
             }
             point.move_into_ball();
-            let square =
-                (Doubled::squared_norm(&point.params) - Doubled::product(radius, radius)).rounded();
+            let square = (Doubled::squared_norm(&point.params) - Doubled::product(radius, radius)).rounded();
             // Inside by the rounding of the square, and no farther.
             if param < radius {
                 assert!((point.params[0] - param.into()).rounded() == 0.0);
@@ -259,11 +245,7 @@ fn a_point_moves_just_into_the_ball() {
 #[test]
 fn slacks_err_by_their_products() {
     // One unit for each product and eight more, of numbers up to 1 + length·norm.
-    for (dim, length, norm, units) in [
-        (1, 1.0, 1.0, 18.0),
-        (100, 2.0, 3.0, 756.0),
-        (5, 0.0, 9.0, 13.0),
-    ] {
+    for (dim, length, norm, units) in [(1, 1.0, 1.0, 18.0), (100, 2.0, 3.0, 756.0), (5, 0.0, 9.0, 13.0)] {
         let error = slack_error(dim, length, norm) / f64::EPSILON;
         assert!((error / units - 1.0).abs() < 1e-12, "{error} {units}");
     }
@@ -316,9 +298,7 @@ fn sums_of_weighted_rows_err_by_no_more_than_they_say() {
         };
         let n: u32 = 5000;
         let rows: Vec<f64> = (0..n).map(|i| 0.1 + 0.05 * f64::from(i).sin()).collect();
-        let targets: Vec<f64> = (0..n)
-            .map(|i| if i % 3 == 0 { -1.0 } else { 1.0 })
-            .collect();
+        let targets: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
         let weights: Vec<u32> = (0..n).map(|i| 1_000_003 + 7 * i).collect();
         let design = Design::new(Rows::dense(&rows, 1), &targets, None, &bounds, exec).unwrap();
         let objective = Objective {
@@ -365,10 +345,7 @@ fn a_sample_takes_every_third_row_for_three() {
             exec,
         };
         let found = sample(&objective, 3).unwrap();
-        assert_eq!(
-            (found.near, found.counts),
-            (vec![-2.0, 1.0], vec![3.0, 6.0])
-        );
+        assert_eq!((found.near, found.counts), (vec![-2.0, 1.0], vec![3.0, 6.0]));
         assert!((found.pull[0].rounded() + 5.0).abs() < f64::MIN_POSITIVE);
     });
 }
@@ -398,9 +375,7 @@ fn declared_convexity_adds_to_the_ridge() {
         assert!(both < 0.75 && both > 0.75 * (1.0 - 2.0 * f64::EPSILON));
         assert!((with(0.0, None).strong_convexity() - 0.25).abs() < f64::MIN_POSITIVE);
         assert!((with(0.0, None).n_records() - 6.0).abs() < f64::MIN_POSITIVE);
-        assert!(
-            (with(0.0, Some(&[1, 2, 3, 0, 0, 4])).n_records() - 10.0).abs() < f64::MIN_POSITIVE
-        );
+        assert!((with(0.0, Some(&[1, 2, 3, 0, 0, 4])).n_records() - 10.0).abs() < f64::MIN_POSITIVE);
     });
 }
 

@@ -11,9 +11,7 @@
 use std::hint::black_box;
 
 use super::entries::{Entries, LANES};
-use super::kink_split::{
-    KinkSplit, Partial, Place, add_entry, joined, length, linear_pull, rows_of,
-};
+use super::kink_split::{KinkSplit, Partial, Place, add_entry, joined, length, linear_pull, rows_of};
 use super::multipliers::Multiplied;
 use crate::Result;
 use crate::exec::{BLOCK, Executor, blocks, check_room, row_chunks};
@@ -89,8 +87,7 @@ impl Descent {
                 let targets = design.targets(range.clone());
                 for (k, (row, &y)) in rows.chunks_exact(dim).zip(targets).enumerate() {
                     part.entries.push(row, y);
-                    part.counts
-                        .push(weights.map_or(1.0, |w| f64::from(w[range.start + k])));
+                    part.counts.push(weights.map_or(1.0, |w| f64::from(w[range.start + k])));
                     part.lengths.push(length(squares[k], row));
                 }
             }
@@ -117,14 +114,8 @@ impl Descent {
             } = part.entries;
             let before = whole.entries.columns.len();
             let n_groups = starts.last().copied().unwrap_or_default();
-            whole
-                .entries
-                .starts
-                .extend(starts.iter().map(|s| before + s));
-            whole
-                .entries
-                .columns
-                .extend_from_slice(&columns[..n_groups]);
+            whole.entries.starts.extend(starts.iter().map(|s| before + s));
+            whole.entries.columns.extend_from_slice(&columns[..n_groups]);
             whole.entries.values.extend_from_slice(&values[..n_groups]);
             whole.counts.extend(part.counts);
             whole.lengths.extend(part.lengths);
@@ -158,11 +149,7 @@ impl Descent {
                 exec.check()?;
                 order.shuffle(group);
                 // All are loaded before the first slack waits for its own: groups are anywhere.
-                black_box(
-                    group
-                        .iter()
-                        .fold(0, |sum, m| sum ^ self.entries.touch(m.row)),
-                );
+                black_box(group.iter().fold(0, |sum, m| sum ^ self.entries.touch(m.row)));
                 for moving in &*group {
                     let slack = self.slack(moving.row);
                     let share = moving.share;
@@ -170,10 +157,7 @@ impl Descent {
                         continue;
                     }
                     let next = (share + slack * moving.gain).clamp(0.0, 1.0);
-                    kept.push(Moving {
-                        share: next,
-                        ..*moving
-                    });
+                    kept.push(Moving { share: next, ..*moving });
                     if next > share {
                         most_up = most_up.max(slack);
                     } else if next < share {

@@ -13,10 +13,7 @@ use crate::objective::Objective;
 
 /// Limits by which a few hundred rows of three features are many.
 const FEW: Limits = Limits {
-    direct: Limit {
-        entries: 1200,
-        rows: 0,
-    },
+    direct: Limit { entries: 1200, rows: 0 },
     near: Limit {
         entries: usize::MAX,
         rows: 0,
@@ -134,9 +131,7 @@ fn hard_rows() -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
     let n = 400;
     let (rows, targets) = sparse_data(n);
     let n_all = targets.len();
-    let one_direction: Vec<f64> = (0..n)
-        .flat_map(|i| [1.0 - (i % 3) as f64 * 0.1, 0.0, 0.0])
-        .collect();
+    let one_direction: Vec<f64> = (0..n).flat_map(|i| [1.0 - (i % 3) as f64 * 0.1, 0.0, 0.0]).collect();
     let nearly_equal: Vec<f64> = (0..n).flat_map(|i| [1.0, i as f64 * 1e-10, 0.0]).collect();
     let separable: Vec<f64> = targets.iter().flat_map(|y| [0.9 * y, 0.1, 0.0]).collect();
     let lengths: Vec<f64> = rows
@@ -146,11 +141,7 @@ fn hard_rows() -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
         .collect();
     vec![
         ("all", rows.clone(), targets.clone()),
-        (
-            "all kinks at one point",
-            [0.6, 0.8, 0.0].repeat(n),
-            vec![1.0; n],
-        ),
+        ("all kinks at one point", [0.6, 0.8, 0.0].repeat(n), vec![1.0; n]),
         ("zeros", vec![0.0; 3 * n], vec![1.0; n]),
         (
             "contradictions",
@@ -205,9 +196,7 @@ fn descent_gives_up_where_it_does_not_lead_there() {
     let leads = |l2_strength, radius, limits| {
         let mut leads = false;
         with_objective(&design, l2_strength, |objective| {
-            leads = descended(objective, &options(radius), limits)
-                .unwrap()
-                .is_some();
+            leads = descended(objective, &options(radius), limits).unwrap().is_some();
         });
         leads
     };
@@ -215,14 +204,7 @@ fn descent_gives_up_where_it_does_not_lead_there() {
     // The ball binds; the ridge is so small that rows move on and on; the copy would be too large.
     assert!(!leads(0.02, Some(0.5), FEW));
     assert!(!leads(1e-9, None, FEW));
-    assert!(!leads(
-        0.02,
-        None,
-        Limits {
-            copied: 1799,
-            ..FEW
-        }
-    ));
+    assert!(!leads(0.02, None, Limits { copied: 1799, ..FEW }));
 }
 
 #[test]

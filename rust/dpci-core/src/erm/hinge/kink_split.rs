@@ -207,11 +207,7 @@ fn split_chunk(
         rows_times_vector(rows, params, &mut u[..n]);
         vector::rows_squared_norms(rows, dim, &mut squares[..n]);
         let multiplicity = weights.map(|w| vector::load(&w[range.clone()], multiplicity));
-        for (i, (row, &y)) in rows
-            .chunks_exact(dim)
-            .zip(design.targets(range))
-            .enumerate()
-        {
+        for (i, (row, &y)) in rows.chunks_exact(dim).zip(design.targets(range)).enumerate() {
             let length = length(squares[i], row);
             let count = multiplicity.map_or(1.0, |m| m[i]);
             if !(length > 0.0 || length.is_nan()) || count <= 0.0 {

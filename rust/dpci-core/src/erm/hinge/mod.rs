@@ -68,10 +68,7 @@ pub(super) fn minimize(
     match settle(objective, options, near, unrounded) {
         // Descent only saves time.
         Err(Error::NotConverged { .. }) if by_descent => {
-            let limits = Limits {
-                copied: 0,
-                ..LIMITS
-            };
+            let limits = Limits { copied: 0, ..LIMITS };
             let near = approach(objective, start, options, limits)?;
             settle(objective, options, near, unrounded)
         }
@@ -80,12 +77,7 @@ pub(super) fn minimize(
 }
 
 /// The certified minimiser, from a point near it.
-fn settle(
-    objective: &Objective<'_>,
-    options: &Options,
-    mut near: Near,
-    unrounded: bool,
-) -> Result<Unrounded> {
+fn settle(objective: &Objective<'_>, options: &Options, mut near: Near, unrounded: bool) -> Result<Unrounded> {
     let terms = Terms {
         n_samples: objective.n_samples,
         l2_strength: objective.strong_convexity(),
@@ -124,18 +116,12 @@ fn settle(
                 });
             }
             let (certificate, reason) = if certificate.is_finite() {
-                let reason =
-                    "some rows are too close to their kinks to tell on which side they lie";
+                let reason = "some rows are too close to their kinks to tell on which side they lie";
                 (certificate, reason)
             } else {
                 (f64::INFINITY, "numbers left the range of double precision")
             };
-            return Err(solver::not_converged(
-                options,
-                certificate,
-                near.iterations,
-                reason,
-            ));
+            return Err(solver::not_converged(options, certificate, near.iterations, reason));
         }
         near.ridge = at.ridge;
         near.stiffness = 1.0;
@@ -144,12 +130,7 @@ fn settle(
         near.split = split(objective, &near.params, near.reach)?;
     }
     let reason = "the iteration limit was reached";
-    Err(solver::not_converged(
-        options,
-        f64::INFINITY,
-        near.iterations,
-        reason,
-    ))
+    Err(solver::not_converged(options, f64::INFINITY, near.iterations, reason))
 }
 
 /// The distance between two points, rounded up.

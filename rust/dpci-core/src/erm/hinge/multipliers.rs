@@ -129,12 +129,7 @@ impl<'a> NearRisk<'a> {
     ///
     /// While no row changes its piece, the part of the point across the kinks is inversely proportional to the ridge and the
     /// rest constant, so a secular equation in the ridge has a closed form; a bracket guards it.
-    pub(super) fn settle_within(
-        &self,
-        at: &mut Multiplied,
-        least: f64,
-        radius: Option<f64>,
-    ) -> Result<()> {
+    pub(super) fn settle_within(&self, at: &mut Multiplied, least: f64, radius: Option<f64>) -> Result<()> {
         let Some(radius) = radius else {
             return self.settle(at);
         };
@@ -168,9 +163,7 @@ impl<'a> NearRisk<'a> {
                 break;
             };
             // The farther the ridge moves, the more multipliers change, which stiff kinks would hinder.
-            at.stiffness = at
-                .stiffness
-                .min(next * (next / (next - at.ridge).abs()).max(1.0));
+            at.stiffness = at.stiffness.min(next * (next / (next - at.ridge).abs()).max(1.0));
             at.ridge = next;
         }
         Ok(())
@@ -221,11 +214,7 @@ impl<'a> NearRisk<'a> {
 
     /// Minimises the smoothed risk around the multipliers from `at.params`, which it moves; returns the slopes there.
     fn minimize_smoothed(&self, at: &mut Multiplied) -> Result<Vec<f64>> {
-        let kappas: Vec<f64> = self
-            .lengths
-            .iter()
-            .map(|l| row_stiffness(at.stiffness, *l))
-            .collect();
+        let kappas: Vec<f64> = self.lengths.iter().map(|l| row_stiffness(at.stiffness, *l)).collect();
         let multipliers = at.multipliers.clone();
         let raw = |i: usize, t: f64| multipliers[i] + kappas[i] * t;
         let slope = |i: usize, t: f64| raw(i, t).clamp(0.0, self.counts[i]);
@@ -276,9 +265,7 @@ impl<'a> NearRisk<'a> {
             }
         }
         if at.params.iter().any(|t| !t.is_finite()) {
-            return Err(Error::NotPositiveDefinite(
-                "the system of the hinge's kinks",
-            ));
+            return Err(Error::NotPositiveDefinite("the system of the hinge's kinks"));
         }
         Ok((0..slacks.len()).map(|i| slope(i, slacks[i])).collect())
     }

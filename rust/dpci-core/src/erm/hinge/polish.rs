@@ -98,12 +98,7 @@ pub(super) struct Polish<'a> {
 }
 
 /// The point `at` in doubled precision, and its distance to the minimiser if the split settled its rows rightly.
-pub(super) fn polish(
-    split: &KinkSplit,
-    at: &Multiplied,
-    terms: Terms,
-    exec: &Executor<'_>,
-) -> Result<Polished> {
+pub(super) fn polish(split: &KinkSplit, at: &Multiplied, terms: Terms, exec: &Executor<'_>) -> Result<Polished> {
     let mut reach = (SHARE_NEAR * vector::norm(&at.params)).max(10.0 * at.unrest);
     loop {
         let mut polish = Polish::new(split, at, terms, reach, exec);
@@ -119,13 +114,7 @@ pub(super) fn polish(
 
 impl<'a> Polish<'a> {
     /// Settles the rows of `split` that are clear of their kinks at the point `at`.
-    pub(super) fn new(
-        split: &KinkSplit,
-        at: &Multiplied,
-        terms: Terms,
-        reach: f64,
-        exec: &'a Executor<'a>,
-    ) -> Self {
+    pub(super) fn new(split: &KinkSplit, at: &Multiplied, terms: Terms, reach: f64, exec: &'a Executor<'a>) -> Self {
         let dim = split.dim;
         let least_ridge = Doubled::product(terms.n_samples, terms.l2_strength);
         let raised = terms.radius.is_some() && at.ridge > least_ridge.rounded();
@@ -407,8 +396,7 @@ impl Polish<'_> {
         };
         let pieces: Vec<Ordering> = slopes.iter().zip(&self.counts).map(piece).collect();
         let excess = |square| (Doubled::squared_norm(&self.params) - square) * 0.5;
-        let raw_ridge =
-            self.ridge + self.sphere.map_or_else(Doubled::default, excess) * self.sphere_kappa();
+        let raw_ridge = self.ridge + self.sphere.map_or_else(Doubled::default, excess) * self.sphere_kappa();
         let pressed = (raw_ridge - self.least_ridge).rounded() > 0.0;
         let ridge = if pressed { raw_ridge } else { self.least_ridge };
         Smoothed {
@@ -440,11 +428,7 @@ impl Polish<'_> {
                 break;
             }
             // The least one: at the level of rounding it goes up and down.
-            residual = if resting {
-                now.min(residual)
-            } else {
-                f64::INFINITY
-            };
+            residual = if resting { now.min(residual) } else { f64::INFINITY };
             let factored = match &mut factored {
                 Some(old) if old.serves(&here) => old,
                 other => other.insert(self.factorise(&here)?),
@@ -530,9 +514,7 @@ impl Polish<'_> {
         let (bent, ridge) = (&here.bent, here.ridge.rounded());
         let factor = if self.stiffness <= greatest_stiffness(ridge, bent.len()) {
             let kappa = |i| self.kappa(i);
-            Factor::Plain(factorise(
-                &self.rows, self.dim, bent, kappa, ridge, self.exec,
-            )?)
+            Factor::Plain(factorise(&self.rows, self.dim, bent, kappa, ridge, self.exec)?)
         } else {
             let rows: Vec<f64> = bent.iter().flat_map(|&i| self.row(i)).copied().collect();
             let weights: Vec<f64> = bent.iter().map(|&i| self.kappa(i)).collect();

@@ -34,11 +34,7 @@ pub(super) fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The objective of a design, handed to a test.
-pub(super) fn with_objective(
-    design: &Design<'_>,
-    l2_strength: f64,
-    test: impl FnOnce(&Objective<'_>),
-) {
+pub(super) fn with_objective(design: &Design<'_>, l2_strength: f64, test: impl FnOnce(&Objective<'_>)) {
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     test(&Objective {
@@ -125,15 +121,9 @@ fn the_certificate_of_any_point_bounds_its_distance() {
                 let mut point = Polish::new(&all, &at, terms, f64::INFINITY, objective.exec);
                 point.move_into_ball();
                 let Polished {
-                    params,
-                    certificate,
-                    ..
+                    params, certificate, ..
                 } = point.certified();
-                let gap: Vec<f64> = params
-                    .iter()
-                    .zip(&best.params)
-                    .map(|(a, b)| a - b)
-                    .collect();
+                let gap: Vec<f64> = params.iter().zip(&best.params).map(|(a, b)| a - b).collect();
                 assert!(vector::norm(&gap) <= certificate + best.certificate, "{k}");
             }
         }
@@ -165,12 +155,7 @@ fn samples_and_smoothed_risks_lead_to_the_same_minimiser() {
             assert!(smoothed.iterations > 0 && smoothed.width < 1e-3);
             for near in [at_once, sampled, smoothed] {
                 let found = settle(objective, &options, near, false).unwrap().minimum;
-                let gap: Vec<f64> = found
-                    .params
-                    .iter()
-                    .zip(&best.params)
-                    .map(|(a, b)| a - b)
-                    .collect();
+                let gap: Vec<f64> = found.params.iter().zip(&best.params).map(|(a, b)| a - b).collect();
                 assert!(vector::norm(&gap) <= found.certificate + best.certificate);
                 assert!(found.certificate < 1e-13);
             }
@@ -189,9 +174,7 @@ fn rows_that_differ_by_little_need_doubled_systems() {
         for radius in [None, Some(1.0)] {
             let best = minimize_risk(objective, None, &options(radius)).unwrap();
             assert!(best.certificate < 1e-12);
-            assert!(
-                vector::norm(&best.params[1..]) < 1e-12 && (best.params[0] - 1.0).abs() < 1e-12
-            );
+            assert!(vector::norm(&best.params[1..]) < 1e-12 && (best.params[0] - 1.0).abs() < 1e-12);
             let all = split(objective, &best.params, f64::INFINITY).unwrap();
             let risk = NearRisk::new(&all, objective.exec);
             let terms = terms(objective, radius);
@@ -203,11 +186,7 @@ fn rows_that_differ_by_little_need_doubled_systems() {
             let here = polish.smoothed();
             let factored = polish.factorise(&here).unwrap();
             assert!(!here.bent.is_empty());
-            assert!(
-                matches!(factored.factor, Factor::Doubled(_)),
-                "{:e}",
-                polish.stiffness
-            );
+            assert!(matches!(factored.factor, Factor::Doubled(_)), "{:e}", polish.stiffness);
             assert!(polish.certified().certificate < 1e-12);
         }
     });
@@ -256,17 +235,10 @@ fn merged_records_have_the_same_minimiser() {
         let mut found = Vec::new();
         for design in [&plain, &merged] {
             with_objective(design, 0.01, |objective| {
-                found.push(
-                    minimize_risk(objective, None, &options(radius))
-                        .unwrap()
-                        .params,
-                );
+                found.push(minimize_risk(objective, None, &options(radius)).unwrap().params);
             });
         }
-        let same = found[0]
-            .iter()
-            .zip(&found[1])
-            .all(|(a, b)| (a - b).abs() < 1e-13);
+        let same = found[0].iter().zip(&found[1]).all(|(a, b)| (a - b).abs() < 1e-13);
         assert!(same, "{found:?}");
     }
 }

@@ -34,13 +34,9 @@ fn symmetric(std_dev: f64, generator: &mut SimulationGenerator) -> Vec<f64> {
 fn coverage(case: &Case) -> [f64; 3] {
     let (n, law) = (1000.0, NoiseLaw::Gaussian { std_dev: 0.01 });
     let mut generator = SimulationGenerator::new(11, 0);
-    let hessian_noise = MatrixLaw::Gaussian {
-        std_dev: case.noise,
-    };
+    let hessian_noise = MatrixLaw::Gaussian { std_dev: case.noise };
     let cov_std_dev = 2.5e-3 * case.noise;
-    let gradient_cov_noise = MatrixLaw::Gaussian {
-        std_dev: cov_std_dev,
-    };
+    let gradient_cov_noise = MatrixLaw::Gaussian { std_dev: cov_std_dev };
     let draws = MatrixDraws::new(4, Some(hessian_noise), gradient_cov_noise).unwrap();
     let shape = |matrices| ErrorShape {
         law: law.clone(),
@@ -138,10 +134,7 @@ fn rows_without_curvature_are_covered() {
     };
     for (may_be_flat, least) in [(true, 0.90), (false, 0.88)] {
         let [mean, worst, _] = coverage(&case(may_be_flat));
-        assert!(
-            mean >= least && worst >= least - 0.04,
-            "{may_be_flat} {mean} {worst}"
-        );
+        assert!(mean >= least && worst >= least - 0.04, "{may_be_flat} {mean} {worst}");
     }
 }
 
@@ -197,10 +190,7 @@ fn draws_of_the_ratio_are_quantiles_of_its_posterior() {
     let zeros = draws.iter().filter(|c| **c < f64::MIN_POSITIVE).count();
     assert!((zeros as f64 / DRAWS as f64 - none / (none + mass)).abs() <= 1.0 / DRAWS as f64);
     let found = draws.iter().sum::<f64>() / DRAWS as f64;
-    assert!(
-        (found / (mean / (none + mass)) - 1.0).abs() < 0.02,
-        "{found}"
-    );
+    assert!((found / (mean / (none + mass)) - 1.0).abs() < 0.02, "{found}");
     assert!(draws.is_sorted());
 }
 
@@ -246,12 +236,7 @@ fn a_posterior_needs_a_covariance_that_is_clearer() {
         hessian_noise: None,
         ..seen
     };
-    for other in [
-        likelihood,
-        exact,
-        matrices(&hidden, 0.04),
-        matrices(&clear, 0.004),
-    ] {
+    for other in [likelihood, exact, matrices(&hidden, 0.04), matrices(&clear, 0.004)] {
         assert!(Posterior::new(&other, &draws).unwrap().is_none());
     }
 }
@@ -278,26 +263,15 @@ fn with_little_noise_the_posterior_is_the_released_matrix() {
     let draws = MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
     let posterior = Posterior::new(&matrices, &draws).unwrap().unwrap();
     let found = posterior.matrices(&matrices);
-    for (found, expected) in found
-        .concat()
-        .iter()
-        .zip(hessian.iter().chain(&gradient_cov))
-    {
+    for (found, expected) in found.concat().iter().zip(hessian.iter().chain(&gradient_cov)) {
         assert!((found - expected).abs() < 1e-5, "{found} {expected}");
     }
     let estimate = posterior.estimate(&matrices, &draws);
-    let exact =
-        ErrorLaw::plug_in(&hessian, &gradient_cov, 2, 100.0, Perturbation::Objective).unwrap();
+    let exact = ErrorLaw::plug_in(&hessian, &gradient_cov, 2, 100.0, Perturbation::Objective).unwrap();
     for (found, expected) in estimate.sampling.iter().zip(exact.sampling()) {
-        assert!(
-            (found - expected).abs() < 1e-5 * expected.abs(),
-            "{found} {expected}"
-        );
+        assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} {expected}");
     }
     for (found, expected) in estimate.noise.iter().zip(exact.noise()) {
-        assert!(
-            (found - expected).abs() < 1e-5 * expected.abs(),
-            "{found} {expected}"
-        );
+        assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} {expected}");
     }
 }

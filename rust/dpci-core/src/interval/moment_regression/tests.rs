@@ -95,10 +95,7 @@ fn forms_of_the_error_are_its_derivatives_in_the_matrix() {
     }
     for (j, square) in squares.into_iter().enumerate() {
         let expected = 0.5 * (fit.gain[j * 3 + j] * fit.residual_norm2 + fit.cross[j].powi(2));
-        assert!(
-            (square / expected - 1.0).abs() < 1e-6,
-            "{square} {expected}"
-        );
+        assert!((square / expected - 1.0).abs() < 1e-6, "{square} {expected}");
     }
 }
 
@@ -134,9 +131,7 @@ fn a_step_from_anywhere_ends_at_the_solution() {
     let features = [1.0, 0.0, 0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0];
     let response = [0.0, 0.3, 0.0, 1.0];
     for strength in [0.0, 0.4] {
-        let ridge: Vec<f64> = (0..9)
-            .map(|i| if i % 4 == 0 { strength } else { 0.0 })
-            .collect();
+        let ridge: Vec<f64> = (0..9).map(|i| if i % 4 == 0 { strength } else { 0.0 }).collect();
         let equations = MomentEquations {
             matrix: &matrix,
             dim: 4,
@@ -170,16 +165,8 @@ fn a_step_from_anywhere_ends_at_the_solution() {
         assert!((square - solved.residual_square).abs() < 1e-12);
         // The error's form is that of the distance between both as combinations of the columns.
         let mut moved = [0.0; 4];
-        for ((a, p), row) in solved
-            .params
-            .iter()
-            .zip(&params)
-            .zip(features.chunks_exact(4))
-        {
-            moved
-                .iter_mut()
-                .zip(row)
-                .for_each(|(m, x)| *m += (a - p) * x);
+        for ((a, p), row) in solved.params.iter().zip(&params).zip(features.chunks_exact(4)) {
+            moved.iter_mut().zip(row).for_each(|(m, x)| *m += (a - p) * x);
         }
         assert!((dot(&moved, &moved) - stepped.error_norm2).abs() < 1e-12);
         assert!(

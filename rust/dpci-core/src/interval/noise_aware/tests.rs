@@ -44,11 +44,7 @@ fn what_is_expected_of_the_covariance() {
     let hessian = diagonal(&[1.1, 2.1, 4.1]);
     // The information equality up to a factor, at the released trace.
     let equality = diagonal(&[2.0, 4.0, 8.0]);
-    assert_near(
-        &expected(&matrices(&hessian, &equality, 0.01)),
-        &[2.0, 4.0, 8.0],
-        1e-12,
-    );
+    assert_near(&expected(&matrices(&hessian, &equality, 0.01)), &[2.0, 4.0, 8.0], 1e-12);
     // A round covariance: believed sooner where the loss is not a likelihood.
     let round = diagonal(&[3.0; 3]);
     let likelihood = matrices(&hessian, &round, 0.01);
@@ -104,13 +100,8 @@ fn a_quiet_coordinate_is_not_taken_for_all() {
     for _ in 0..60 {
         let directions = Eigen::new(&symmetric(1.0), 3, "directions").unwrap();
         let mut hessian = rotate_back(&diagonal(&[0.1, 0.4, 1.1]), &directions.vectors, 3);
-        let row = Cholesky::new(&hessian, 3, "hessian")
-            .unwrap()
-            .solve(&[1.0, 0.0, 0.0]);
-        let terms = row
-            .iter()
-            .zip(&variances)
-            .map(|(r, v)| (r / 100.0).powi(2) * v);
+        let row = Cholesky::new(&hessian, 3, "hessian").unwrap().solve(&[1.0, 0.0, 0.0]);
+        let terms = row.iter().zip(&variances).map(|(r, v)| (r / 100.0).powi(2) * v);
         actual += terms.sum::<f64>();
         for (entry, noise) in hessian.iter_mut().zip(symmetric(0.5)) {
             *entry += noise;
@@ -122,10 +113,7 @@ fn a_quiet_coordinate_is_not_taken_for_all() {
         };
         let draws = MatrixDraws::new(3, noisy.hessian_noise, noisy.gradient_cov_noise).unwrap();
         let found = noisy.estimate(&draws).unwrap();
-        let terms = found.noise[..3]
-            .iter()
-            .zip(&variances)
-            .map(|(m, v)| m * m * v);
+        let terms = found.noise[..3].iter().zip(&variances).map(|(m, v)| m * m * v);
         estimated += found.sampling[0] + terms.sum::<f64>();
     }
     let ratio = estimated / actual;

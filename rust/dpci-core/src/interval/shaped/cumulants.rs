@@ -82,10 +82,7 @@ mod tests {
 
     fn near(found: [f64; 3], expected: [f64; 3]) {
         for (f, e) in found.iter().zip(expected) {
-            assert!(
-                (f - e).abs() <= 1e-12 * e.abs().max(1.0),
-                "{found:?} {expected:?}"
-            );
+            assert!((f - e).abs() <= 1e-12 * e.abs().max(1.0), "{found:?} {expected:?}");
         }
     }
 

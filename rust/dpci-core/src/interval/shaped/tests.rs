@@ -50,17 +50,12 @@ fn errors(v: f64, a: &[f64], shape: &ErrorShape, count: usize) -> Vec<f64> {
 fn half_widths_and_tails_are_those_of_brute_force() {
     let numbers: Vec<usize> = (0..40).collect();
     let group = [0, 1, 1, 1, 1, 1, 2];
-    let one = |dim: usize, j: usize| -> Vec<f64> {
-        (0..dim).map(|i| if i == j { 1.0 } else { 0.0 }).collect()
-    };
+    let one = |dim: usize, j: usize| -> Vec<f64> { (0..dim).map(|i| if i == j { 1.0 } else { 0.0 }).collect() };
     let cases = [
         (shape(&[2.0], &[0]), one(1, 0)),
         (shape(&[1.0, 2.0], &[0, 1]), one(2, 1)),
         (shape(&[1.0; 40], &numbers), one(40, 3)),
-        (
-            shape(&[0.3; 40], &numbers),
-            (0..40).map(f64::from).collect(),
-        ),
+        (shape(&[0.3; 40], &numbers), (0..40).map(f64::from).collect()),
         (shape(&[1.0, 0.5, 2.0], &group), one(7, 2)),
         (
             shape(&[1.0, 2.0, 0.1], &group),
@@ -99,10 +94,7 @@ fn one_coordinate_is_the_laplace_law_and_no_noise_the_normal_one() {
         let q = half_widths(&[0.0], &[1.0], &law, &blocks, level).unwrap()[0];
         let expected = -(1.0 - level).ln() * 2.0 / 3.0;
         let share = if level < 0.5 { 0.05 } else { 0.01 };
-        assert!(
-            (q / expected - 1.0).abs() < share,
-            "{level}: {q} {expected}"
-        );
+        assert!((q / expected - 1.0).abs() < share, "{level}: {q} {expected}");
     }
     // Beyond the table a straight line.
     let p = tails(&[0.0], &[1.0], &law, &blocks, &[20.0]).unwrap()[0];

@@ -44,10 +44,7 @@ fn the_noise_is_as_small_as_the_distance_was_chosen_for() {
         for dim in [1, 7, 500] {
             let distance = Seal::distance_for(1e-5, dim, cost).unwrap();
             let seal = Seal::new(Part::Values, dim, distance, cost).unwrap();
-            assert!(
-                seal.std_dev() <= 1.001e-5 && seal.std_dev() > 4e-6,
-                "{seal:?}"
-            );
+            assert!(seal.std_dev() <= 1.001e-5 && seal.std_dev() > 4e-6, "{seal:?}");
         }
     }
 }
@@ -79,9 +76,7 @@ fn released_values_have_the_exact_law() {
     let mut generator = SimulationGenerator::new(55, 0);
     let mut counts = [0; 81];
     for _ in 0..200_000 {
-        let sealed = seal
-            .release(&[7.0 * seal.lattice()], &mut generator)
-            .unwrap();
+        let sealed = seal.release(&[7.0 * seal.lattice()], &mut generator).unwrap();
         let step = sealed.values()[0] / seal.lattice() - 7.0;
         #[expect(
             clippy::cast_possible_truncation,

@@ -14,10 +14,7 @@ const TARGETS: [f64; 4] = [1.0, -2.0, 0.5, 1.5];
 
 /// Minimiser of `(1/2)‖θ‖²·(nλ + 2·ridge) + Σ(u - y)²`.
 fn ridge_regression(ridge: f64) -> [f64; 2] {
-    let (mut a, mut c) = (
-        [ridge + 0.5 * 4.0 * 0.1, 0.0, 0.0, ridge + 0.5 * 4.0 * 0.1],
-        [0.0; 2],
-    );
+    let (mut a, mut c) = ([ridge + 0.5 * 4.0 * 0.1, 0.0, 0.0, ridge + 0.5 * 4.0 * 0.1], [0.0; 2]);
     for (x, y) in ROWS.chunks_exact(2).zip(TARGETS) {
         for entry in 0..4 {
             a[entry] += x[entry / 2] * x[entry % 2];
@@ -26,10 +23,7 @@ fn ridge_regression(ridge: f64) -> [f64; 2] {
         c[1] += x[1] * y;
     }
     let det = a[0] * a[3] - a[1] * a[2];
-    [
-        (c[0] * a[3] - c[1] * a[1]) / det,
-        (a[0] * c[1] - a[2] * c[0]) / det,
-    ]
+    [(c[0] * a[3] - c[1] * a[1]) / det, (a[0] * c[1] - a[2] * c[0]) / det]
 }
 
 #[test]
@@ -57,10 +51,7 @@ fn with_almost_no_noise_the_functional_mechanism_is_ridge_regression() {
             }
         }
         // Four standard deviations of a diagonal entry, √2·scale or scale, in units of R²: large against the noise itself.
-        for (choices, factor) in [
-            (functional(pure(1e4)), 2.0_f64.sqrt()),
-            (functional(zcdp(1e7)), 1.0),
-        ] {
+        for (choices, factor) in [(functional(pure(1e4)), 2.0_f64.sqrt()), (functional(zcdp(1e7)), 1.0)] {
             let (params, scale) = released(choices);
             let ridge = 4.0 * factor * scale * 2.25;
             let [plain, raised] = [ridge_regression(0.0), ridge_regression(ridge)];
@@ -125,9 +116,7 @@ fn counts_and_the_regression_on_them() {
             let theta = fit(1e-25, None, &counts).unwrap();
             assert_near(theta[0], (8.0 / 6.0) / 2.0, 1e-9);
             let seal = Seal::new(Part::Values, 4, 1e-9, Cost::Rho(1e-3)).unwrap();
-            let empty = seal
-                .release(&[0.4, -3.0, 0.0, 0.1], &mut generator)
-                .unwrap();
+            let empty = seal.release(&[0.4, -3.0, 0.0, 0.1], &mut generator).unwrap();
             assert_eq!(fit(0.5, Some(2.0), &empty).unwrap(), [0.0, 0.0]);
         }
     });

@@ -48,10 +48,7 @@ fn moments_are_taken_within_the_ball() {
             radius,
             ..choices(Output, pure(1.0))
         });
-        (
-            moment_point(&spec, &params).into_values(),
-            spec.greatest_margin(),
-        )
+        (moment_point(&spec, &params).into_values(), spec.greatest_margin())
     };
     let (point, margin) = at(Some(2.5));
     for (got, expected) in point.iter().zip([1.5, 0.0, -2.0]) {

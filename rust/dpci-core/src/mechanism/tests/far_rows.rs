@@ -15,31 +15,16 @@ use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Neighbors, Perturbation};
 use crate::row_domain::{Blocks, RowDomain};
 use crate::spec::testing::*;
-use crate::spec::{
-    Choices, Moments, NewtonSpec, NoiseKind, ReportSpec, Spec, TuningMethod, TuningSpec,
-};
+use crate::spec::{Choices, Moments, NewtonSpec, NoiseKind, ReportSpec, Spec, TuningMethod, TuningSpec};
 use crate::unit::{Unit, Weighting};
 
 fn blocks() -> RowDomain {
-    RowDomain::Blocks(Arc::new(
-        Blocks::new(vec![0.5, 2.0], vec![0, 1, 1]).unwrap(),
-    ))
+    RowDomain::Blocks(Arc::new(Blocks::new(vec![0.5, 2.0], vec![0, 1, 1]).unwrap()))
 }
 
 /// Rows of length 0 to 1e140 on lines in every direction, and classes.
 fn far_rows() -> (Vec<f64>, Vec<f64>) {
-    let lengths = [
-        0.0,
-        0.3,
-        0.999,
-        1.0,
-        1.0 + 1e-12,
-        1.5,
-        7.0,
-        1e3,
-        1e40,
-        1e140,
-    ];
+    let lengths = [0.0, 0.3, 0.999, 1.0, 1.0 + 1e-12, 1.5, 7.0, 1e3, 1e40, 1e140];
     let mut rows = Vec::new();
     for (k, length) in (0..40).zip(lengths.iter().cycle()) {
         let angle = f64::from(k);
@@ -47,9 +32,7 @@ fn far_rows() -> (Vec<f64>, Vec<f64>) {
         let norm = vector::norm(&direction);
         rows.extend(direction.map(|x| length * x / norm));
     }
-    let targets = (0..40)
-        .map(|k| if k % 3 == 0 { -1.0 } else { 1.0 })
-        .collect();
+    let targets = (0..40).map(|k| if k % 3 == 0 { -1.0 } else { 1.0 }).collect();
     (rows, targets)
 }
 
@@ -76,9 +59,7 @@ fn rows_beyond_their_bounds_weigh_the_square_of_what_would_bring_them_there() {
         for (x, w) in rows.chunks_exact(3).zip(&shares) {
             let size = match &domain {
                 RowDomain::Ball(bound) => vector::norm(x) / bound,
-                RowDomain::Blocks(_) => {
-                    (x[0].abs() / 0.5).max(f64::midpoint(x[1].abs(), x[2].abs()))
-                }
+                RowDomain::Blocks(_) => (x[0].abs() / 0.5).max(f64::midpoint(x[1].abs(), x[2].abs())),
             };
             let expected = size.max(1.0).powi(-2);
             assert!((w - expected).abs() <= 1e-9 * expected, "{x:?} {w}");
@@ -99,10 +80,7 @@ fn rows_beyond_their_bounds_weigh_the_square_of_what_would_bring_them_there() {
                 both.shares().unwrap()[i].to_bits(),
                 (given[i] / 4.0 * shares[i]).to_bits()
             );
-            assert_eq!(
-                of_persons.shares().unwrap()[i].to_bits(),
-                (0.5 * shares[i]).to_bits()
-            );
+            assert_eq!(of_persons.shares().unwrap()[i].to_bits(), (0.5 * shares[i]).to_bits());
         }
         assert_eq!(both.weight_bound(), Some(4.0));
     }
@@ -119,9 +97,10 @@ fn no_row_adds_more_than_one_within_its_bounds_could() {
         Arc::new(HuberHinge::new(0.5).unwrap()),
     ];
     let whole = 1.25_f64.sqrt();
-    for (loss, params) in losses.iter().flat_map(|loss| {
-        [[0.0; 4], [1.0, -2.0, 0.5, 0.1], [1e3, 1e3, -40.0, 5.0]].map(|params| (loss, params))
-    }) {
+    for (loss, params) in losses
+        .iter()
+        .flat_map(|loss| [[0.0; 4], [1.0, -2.0, 0.5, 0.1], [1e3, 1e3, -40.0, 5.0]].map(|params| (loss, params)))
+    {
         for (i, x) in rows.chunks_exact(3).enumerate() {
             let held = bounds(RowDomain::Ball(1.0), OnViolation::Weight);
             let y = &targets[i..=i];
@@ -131,10 +110,7 @@ fn no_row_adds_more_than_one_within_its_bounds_could() {
             let (t, l) = (loss.curvature_bound(), loss.slope_bound());
             let room = 1.0 + 1e-12;
             assert!(trace(&found.curvature) <= t * whole.powi(2) * room, "{x:?}");
-            assert!(
-                trace(&found.squared_slope) <= (l * whole).powi(2) * room,
-                "{x:?}"
-            );
+            assert!(trace(&found.squared_slope) <= (l * whole).powi(2) * room, "{x:?}");
         }
     }
 }
@@ -152,11 +128,7 @@ fn shares_so_small_that_they_lose_digits_are_0() {
         let design = Design::new(Rows::dense(&x, 1), &[1.0], None, &held, &exec).unwrap();
         let found = data_moments(&design, &Logistic, &[0.0], 1.0, &exec).unwrap();
         let greatest = 0.25 * bound * bound * (1.0 + 1e-12);
-        assert!(
-            found.curvature[0] <= greatest,
-            "{}",
-            found.curvature[0] / greatest
-        );
+        assert!(found.curvature[0] <= greatest, "{}", found.curvature[0] / greatest);
         least = least.min(design.shares().unwrap()[0]);
     }
     assert_eq!(least.to_bits(), 0);
@@ -208,11 +180,7 @@ fn a_fit_with_far_rows_is_that_of_their_weights() {
         .collect();
     for perturbation in [Perturbation::Objective, Perturbation::Output] {
         let far = far(perturbation, 1e9);
-        let found = fitted(
-            &far,
-            (RowDomain::Ball(1.0), OnViolation::Weight),
-            (&rows, None),
-        );
+        let found = fitted(&far, (RowDomain::Ball(1.0), OnViolation::Weight), (&rows, None));
         let mut wide = far.clone();
         wide.rows = RowDomain::Ball(100.0);
         wide.terms.weighting = Some(Weighting::new(1.0, 40.0).unwrap());
@@ -259,10 +227,7 @@ fn rows_must_be_treated_as_the_mechanism_expects() {
         ..far(Perturbation::Output, 1.0)
     };
     let refused = Spec::new(kinked).unwrap_err().to_string();
-    assert!(
-        refused.contains("does not support the hinge loss"),
-        "{refused}"
-    );
+    assert!(refused.contains("does not support the hinge loss"), "{refused}");
 }
 
 #[test]
@@ -281,11 +246,7 @@ fn newton_steps_weigh_rows_of_any_length_themselves() {
         let (mut rows, targets) = data(3000);
         let held = released(&rows, &targets, OnViolation::Error).unwrap();
         let kept = released(&rows, &targets, OnViolation::Keep).unwrap();
-        let differ = held
-            .params
-            .iter()
-            .zip(&kept.params)
-            .any(|(a, b)| (a - b).abs() > 1e-9);
+        let differ = held.params.iter().zip(&kept.params).any(|(a, b)| (a - b).abs() > 1e-9);
         assert!(!differ, "{:?} {:?}", held.params, kept.params);
         assert!(released(&rows, &targets, OnViolation::Weight).is_err());
         rows[..3].copy_from_slice(&[1e140, -1e140, 3.0]);

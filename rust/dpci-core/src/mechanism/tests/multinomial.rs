@@ -60,70 +60,53 @@ fn sums_are_the_derivatives_of_the_risk_and_the_moments_of_its_gradients() {
         let n = 25 * 700;
         let (rows, targets) = table(n, classes);
         let bounds = row_bounds(1.0, loss.targets());
-        with_design(
-            &rows,
-            COLUMNS,
-            &targets,
-            Some(0.75),
-            &bounds,
-            |design, exec| {
-                let merged = design.clone().compacted(exec).unwrap();
-                assert_eq!(merged.n_rows(), 25);
-                let dim = (classes - 1) * 3;
-                let params: Vec<f64> = (0..dim).map(|i| (i as f64 * 1.3).cos()).collect();
-                let value = |records: &dyn Records, params: &[f64]| {
-                    let objective = objective(records, &loss, (0.01, n as f64), exec);
-                    objective.evaluate(params, HessianRows::All).unwrap()
+        with_design(&rows, COLUMNS, &targets, Some(0.75), &bounds, |design, exec| {
+            let merged = design.clone().compacted(exec).unwrap();
+            assert_eq!(merged.n_rows(), 25);
+            let dim = (classes - 1) * 3;
+            let params: Vec<f64> = (0..dim).map(|i| (i as f64 * 1.3).cos()).collect();
+            let value = |records: &dyn Records, params: &[f64]| {
+                let objective = objective(records, &loss, (0.01, n as f64), exec);
+                objective.evaluate(params, HessianRows::All).unwrap()
+            };
+            let [plain, of_merged] = [value(design, &params), value(&merged, &params)];
+            let hessian = plain.hessian.as_ref().unwrap();
+            let h = 1e-6;
+            for i in 0..dim {
+                assert!((plain.gradient[i] - of_merged.gradient[i]).abs() < 1e-13);
+                let moved = |by: f64| {
+                    let mut params = params.clone();
+                    params[i] += by;
+                    value(&merged, &params)
                 };
-                let [plain, of_merged] = [value(design, &params), value(&merged, &params)];
-                let hessian = plain.hessian.as_ref().unwrap();
-                let h = 1e-6;
-                for i in 0..dim {
-                    assert!((plain.gradient[i] - of_merged.gradient[i]).abs() < 1e-13);
-                    let moved = |by: f64| {
-                        let mut params = params.clone();
-                        params[i] += by;
-                        value(&merged, &params)
-                    };
-                    let (up, down) = (moved(h), moved(-h));
-                    let slope = (up.value - down.value) / (2.0 * h);
-                    assert!((slope - plain.gradient[i]).abs() < 1e-8);
-                    for j in 0..dim {
-                        let curvature = (up.gradient[j] - down.gradient[j]) / (2.0 * h);
-                        assert!((curvature - hessian[i * dim + j]).abs() < 1e-8);
+                let (up, down) = (moved(h), moved(-h));
+                let slope = (up.value - down.value) / (2.0 * h);
+                assert!((slope - plain.gradient[i]).abs() < 1e-8);
+                for j in 0..dim {
+                    let curvature = (up.gradient[j] - down.gradient[j]) / (2.0 * h);
+                    assert!((curvature - hessian[i * dim + j]).abs() < 1e-8);
+                }
+            }
+            // The gradient of one record alone, without the ridge, is what the second moments are made of.
+            let mut expected = vec![0.0; dim * dim];
+            for (row, target) in rows.chunks_exact(COLUMNS).zip(&targets).take(25) {
+                with_design(row, COLUMNS, &[*target], Some(0.75), &bounds, |one, exec| {
+                    let of_one = objective(one, &loss, (0.0, 1.0), exec);
+                    let g = of_one.evaluate(&params, HessianRows::None).unwrap().gradient;
+                    for (e, i) in expected.iter_mut().zip(0..) {
+                        *e += g[i / dim] * g[i % dim] / 25.0;
                     }
+                });
+            }
+            for records in [design as &dyn Records, &merged] {
+                let found = data_moments(records, &loss, &params, n as f64, exec).unwrap();
+                for i in 0..dim * dim {
+                    let ridge = if i / dim == i % dim { 0.01 } else { 0.0 };
+                    assert!((found.curvature[i] + ridge - hessian[i]).abs() < 1e-13);
+                    assert!((found.squared_slope[i] - expected[i]).abs() < 1e-13);
                 }
-                // The gradient of one record alone, without the ridge, is what the second moments are made of.
-                let mut expected = vec![0.0; dim * dim];
-                for (row, target) in rows.chunks_exact(COLUMNS).zip(&targets).take(25) {
-                    with_design(
-                        row,
-                        COLUMNS,
-                        &[*target],
-                        Some(0.75),
-                        &bounds,
-                        |one, exec| {
-                            let of_one = objective(one, &loss, (0.0, 1.0), exec);
-                            let g = of_one
-                                .evaluate(&params, HessianRows::None)
-                                .unwrap()
-                                .gradient;
-                            for (e, i) in expected.iter_mut().zip(0..) {
-                                *e += g[i / dim] * g[i % dim] / 25.0;
-                            }
-                        },
-                    );
-                }
-                for records in [design as &dyn Records, &merged] {
-                    let found = data_moments(records, &loss, &params, n as f64, exec).unwrap();
-                    for i in 0..dim * dim {
-                        let ridge = if i / dim == i % dim { 0.01 } else { 0.0 };
-                        assert!((found.curvature[i] + ridge - hessian[i]).abs() < 1e-13);
-                        assert!((found.squared_slope[i] - expected[i]).abs() < 1e-13);
-                    }
-                }
-            },
-        );
+            }
+        });
     }
 }
 
@@ -192,30 +175,17 @@ fn a_release_with_almost_no_noise_is_the_minimiser() {
         let spec = spec(choices);
         let (rows, targets) = table(60, 3);
         let bounds = row_bounds(1.0, spec.choices().loss.targets());
-        with_design(
-            &rows,
-            COLUMNS,
-            &targets,
-            Some(0.75),
-            &bounds,
-            |design, exec| {
-                let mut generator = SimulationGenerator::new(1, 0);
-                let fit = release_fit(&spec, design, exec, &mut generator).unwrap();
-                let objective = objective(design, &*spec.choices().loss, (0.01, 60.0), exec);
-                let found = objective
-                    .evaluate(fit.params.values(), HessianRows::All)
-                    .unwrap();
-                assert!(
-                    found.gradient.iter().all(|g| g.abs() < 1e-6),
-                    "{:?}",
-                    found.gradient
-                );
-                let [hessian, _] = fit.matrices.unwrap();
-                for (a, b) in hessian.iter().zip(found.hessian.unwrap()) {
-                    assert!((a - b).abs() < 1e-6);
-                }
-            },
-        );
+        with_design(&rows, COLUMNS, &targets, Some(0.75), &bounds, |design, exec| {
+            let mut generator = SimulationGenerator::new(1, 0);
+            let fit = release_fit(&spec, design, exec, &mut generator).unwrap();
+            let objective = objective(design, &*spec.choices().loss, (0.01, 60.0), exec);
+            let found = objective.evaluate(fit.params.values(), HessianRows::All).unwrap();
+            assert!(found.gradient.iter().all(|g| g.abs() < 1e-6), "{:?}", found.gradient);
+            let [hessian, _] = fit.matrices.unwrap();
+            for (a, b) in hessian.iter().zip(found.hessian.unwrap()) {
+                assert!((a - b).abs() < 1e-6);
+            }
+        });
     }
 }
 
@@ -313,11 +283,7 @@ fn the_noise_of_objective_perturbation_follows_from_the_bounds() {
         assert_near(spec.law().scale(), shift / left, 1e-12);
         let least = spec.plan().unwrap().least_l2_strength;
         let e = (spec.coefficients().cost.value() / 3.0).exp_m1();
-        assert_near(
-            least,
-            2.0 / 3.0 * 1.25_f64.powi(2) / (60.0 * 3.0 * e),
-            1e-12,
-        );
+        assert_near(least, 2.0 / 3.0 * 1.25_f64.powi(2) / (60.0 * 3.0 * e), 1e-12);
     }
 }
 
@@ -351,10 +317,7 @@ fn what_is_not_proved_is_refused() {
         },
     ] {
         let message = refusal(bad);
-        assert!(
-            message.contains("the multinomial loss does not support"),
-            "{message}"
-        );
+        assert!(message.contains("the multinomial loss does not support"), "{message}");
     }
     let bounds = row_bounds(1.0, good.loss.targets());
     let cancel = AtomicBool::new(false);

@@ -74,30 +74,19 @@ pub(super) fn released(spec: &NewtonSpec, seed: u64) -> NewtonRelease<Sealed> {
     })
 }
 
-pub(super) fn gradient(
-    design: &Design<'_>,
-    loss: &dyn Loss,
-    point: &[f64],
-    exec: &Executor<'_>,
-) -> Vec<f64> {
+pub(super) fn gradient(design: &Design<'_>, loss: &dyn Loss, point: &[f64], exec: &Executor<'_>) -> Vec<f64> {
     let request = Request::Risk {
         params: point.to_vec(),
         hessian: HessianRows::None,
     };
     let sums = design.sums(&request, loss, None, exec).unwrap();
     let n = design.n_records() as f64;
-    sums.slopes
-        .values()
-        .take(point.len())
-        .map(|s| s / n)
-        .collect()
+    sums.slopes.values().take(point.len()).map(|s| s / n).collect()
 }
 
 fn transposed(matrix: &[f64]) -> Vec<f64> {
     let dim = matrix.len().isqrt();
-    (0..dim * dim)
-        .map(|k| matrix[k % dim * dim + k / dim])
-        .collect()
+    (0..dim * dim).map(|k| matrix[k % dim * dim + k / dim]).collect()
 }
 
 #[test]
@@ -144,11 +133,7 @@ fn the_steps_are_those_of_the_released_values() {
     );
     for (row, i) in found.hessian.values().chunks_exact(dim).zip(0..) {
         let moved = |(start, gradient, weight): (&Vec<f64>, &Vec<f64>, f64)| {
-            let change: Vec<f64> = start
-                .iter()
-                .zip(&found.params)
-                .map(|(a, b)| a - b)
-                .collect();
+            let change: Vec<f64> = start.iter().zip(&found.params).map(|(a, b)| a - b).collect();
             weight * (vector::dot(row, &change) - gradient[i])
         };
         assert!((moved(earlier) + moved(last)).abs() < 1e-12);
@@ -198,10 +183,7 @@ fn steps_end_where_columns_tell_much_of_log_odds() {
 
 #[test]
 fn stages_spend_the_budget_and_no_more() {
-    for budget in [
-        Budget::zcdp(0.3).unwrap(),
-        Budget::approx(1.0, 1e-6).unwrap(),
-    ] {
+    for budget in [Budget::zcdp(0.3).unwrap(), Budget::approx(1.0, 1e-6).unwrap()] {
         let spec = NewtonSpec::new(choices(4000, budget)).unwrap();
         let found = released(&spec, 5);
         let (steps, seals) = spec.planned(&found.radii, &found.bounds).unwrap();
@@ -216,10 +198,7 @@ fn stages_spend_the_budget_and_no_more() {
             }
             Budget::Pure { .. } => unreachable!(),
         };
-        assert!(
-            spent <= whole && spent > whole * (1.0 - 1e-9),
-            "{spent} {whole}"
-        );
+        assert!(spent <= whole && spent > whole * (1.0 - 1e-9), "{spent} {whole}");
         assert!(sealed <= of_seals && sealed > of_seals * (1.0 - 1e-9));
         for step in &steps {
             let ratio = (step.sensitivity / step.scale).powi(2);
@@ -314,9 +293,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         let mut greatest = vec![0.0_f64; sensitivities.len()];
         for a in &all {
             for b in &all {
-                for ((worst, (a, b)), s) in
-                    greatest.iter_mut().zip(a.iter().zip(b)).zip(&sensitivities)
-                {
+                for ((worst, (a, b)), s) in greatest.iter_mut().zip(a.iter().zip(b)).zip(&sensitivities) {
                     let change: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
                     *worst = worst.max(vector::norm(&change) / s);
                 }
@@ -334,11 +311,7 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     let [counts, of_hessians] = spec.norms(2.0, 1).unwrap();
     let (radii, mut shares) = (counts.norms.clone(), vec![0.0; counts.norms.len()]);
     let last = radii.len() - 1;
-    assert!(
-        radii
-            .windows(2)
-            .all(|pair| (pair[1] / pair[0] - 1.2).abs() < 1e-12)
-    );
+    assert!(radii.windows(2).all(|pair| (pair[1] / pair[0] - 1.2).abs() < 1e-12));
     // Six times the typical norm, and the curvature of a quarter.
     assert_eq!((radii[last], of_hessians.norms[last]), (12.0, 36.0));
     // √2/n between neighbours, whichever counts they move.
@@ -347,18 +320,9 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     assert!(near(counts.quantile(&shares).norm, radii[0]));
     // Nothing is hidden. Three quarters of the share lie beyond a quarter of the way up; of Hessians no share is wanted beyond.
     shares[9] = 0.02;
-    assert!(near(
-        counts.quantile(&shares).norm,
-        radii[9] * 1.2_f64.powf(0.25)
-    ));
-    assert!(near(
-        of_hessians.quantile(&shares).norm,
-        of_hessians.norms[10]
-    ));
-    assert!(near(
-        counts.quantile(&shares).size,
-        radii[9] * 0.02_f64.sqrt()
-    ));
+    assert!(near(counts.quantile(&shares).norm, radii[9] * 1.2_f64.powf(0.25)));
+    assert!(near(of_hessians.quantile(&shares).norm, of_hessians.norms[10]));
+    assert!(near(counts.quantile(&shares).size, radii[9] * 0.02_f64.sqrt()));
     shares[last] = 0.3;
     assert!(near(counts.quantile(&shares).norm, radii[last]));
     let of_rows = spec.radius(0, 12.0).unwrap();
@@ -460,11 +424,7 @@ fn no_person_and_no_weighted_row_moves_a_query_further_than_its_sensitivity() {
 
 /// The counts by norm, the second moments, the gradient and both matrices of rows of persons, or of which the first has a weight; and their
 /// sensitivities.
-fn counted_queries(
-    spec: &NewtonSpec,
-    data: &(Vec<f64>, Vec<f64>),
-    weight: Option<f64>,
-) -> ([Vec<f64>; 6], [f64; 6]) {
+fn counted_queries(spec: &NewtonSpec, data: &(Vec<f64>, Vec<f64>), weight: Option<f64>) -> ([Vec<f64>; 6], [f64; 6]) {
     let (radius, point) = (2.0, vec![0.3, -0.2, 0.9, -1.4]);
     let bounds = NormBounds {
         gradient: 0.7,
@@ -483,10 +443,7 @@ fn counted_queries(
         norms[0].noise.step.sensitivity,
         norms[1].noise.step.sensitivity,
         spec.shape(radius).unwrap().step.sensitivity,
-        spec.gradient(bounds.gradient, 1.0, At::Last)
-            .unwrap()
-            .step
-            .sensitivity,
+        spec.gradient(bounds.gradient, 1.0, At::Last).unwrap().step.sensitivity,
         moments.step.sensitivity,
     ];
     let found = with_design(data, Targets::Signs, |design, exec| {
@@ -540,10 +497,7 @@ fn what_is_not_offered_is_refused() {
         ..choices(100, Budget::pure(1.0).unwrap())
     };
     assert!(refused(pure).contains("requires ZCDP or ApproxDP with the probit loss"));
-    let empty = NewtonChoices {
-        n_columns: 0,
-        ..zcdp()
-    };
+    let empty = NewtonChoices { n_columns: 0, ..zcdp() };
     assert!(refused(empty).contains("at least one row"));
     let spec = spec(3000, 1.0);
     with_design(&data(2999), Targets::Signs, |design, exec| {

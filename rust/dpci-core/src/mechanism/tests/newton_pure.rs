@@ -83,17 +83,13 @@ fn the_gradient_is_what_the_ridge_balances() {
         assert!((g + ridge * (p - c)).abs() < 1e-15);
     }
     // With its noise, whose norm is far below ten times its mean.
-    let NoiseLaw::SphericalLaplace { rate, .. } = *spec.perturbed(found.radii[2]).unwrap().law()
-    else {
+    let NoiseLaw::SphericalLaplace { rate, .. } = *spec.perturbed(found.radii[2]).unwrap().law() else {
         panic!("the noise is spherical")
     };
     with_design(&data(20_000), Logistic.targets(), |design, exec| {
         let round = design.moved(&found.round_map, exec).unwrap();
         let round = round.within(found.radii[2], 99.0);
-        let noise = difference(
-            &found.gradients[0],
-            &gradient(&round, &Logistic, start, exec),
-        );
+        let noise = difference(&found.gradients[0], &gradient(&round, &Logistic, start, exec));
         assert!(vector::norm(&noise) * 20_000.0 < 10.0 * DIM as f64 / rate);
         assert!(vector::norm(&noise) > 0.0);
     });
@@ -106,9 +102,7 @@ fn stages_spend_the_budget_and_no_more() {
     for loss in losses {
         let has_null = loss.null_predictor(0.0).is_some();
         let spec = spec(4000, 1.3, loss);
-        let (steps, seals) = spec
-            .planned(&[0.7, 2.0, 3.0], &[spec.bounds_within(3.0)])
-            .unwrap();
+        let (steps, seals) = spec.planned(&[0.7, 2.0, 3.0], &[spec.bounds_within(3.0)]).unwrap();
         let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
         let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
         let whole = 0.999 * 1.3;
@@ -168,25 +162,16 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
     for a in &all {
         for b in &all {
             let counts: f64 = difference(&a.0, &b.0).iter().map(|v| v.abs()).sum();
-            let of_moments = |(x, y): (&[Vec<f64>; 2], &[Vec<f64>; 2])| {
-                weight * nuclear(&x[0], &y[0]) + nuclear(&x[1], &y[1])
-            };
+            let of_moments =
+                |(x, y): (&[Vec<f64>; 2], &[Vec<f64>; 2])| weight * nuclear(&x[0], &y[0]) + nuclear(&x[1], &y[1]);
             let moments = a.3.iter().zip(&b.3).map(of_moments).fold(0.0, f64::max);
-            let changes = [
-                counts / n,
-                nuclear(&a.1, &b.1) / n,
-                (a.2 - b.2).abs() / n,
-                moments,
-            ];
+            let changes = [counts / n, nuclear(&a.1, &b.1) / n, (a.2 - b.2).abs() / n, moments];
             for ((worst, change), s) in greatest.iter_mut().zip(changes).zip(sensitivities) {
                 *worst = worst.max(change / s);
             }
         }
     }
-    assert!(
-        greatest.iter().all(|ratio| *ratio <= 1.0 + 1e-12),
-        "{greatest:?}"
-    );
+    assert!(greatest.iter().all(|ratio| *ratio <= 1.0 + 1e-12), "{greatest:?}");
     // Not far too great either.
     assert!(greatest.iter().all(|ratio| *ratio > 0.3), "{greatest:?}");
 }
@@ -207,10 +192,7 @@ fn no_neighbour_makes_a_minimiser_more_likely_than_its_cost() {
             with_design(data, loss.targets(), |design, exec| {
                 let round = design.moved(&map(), exec).unwrap().within(RADIUS, 99.0);
                 let mut noise = gradient(&round, &*loss, point, exec);
-                noise
-                    .iter_mut()
-                    .zip(point)
-                    .for_each(|(g, p)| *g += ridge * p);
+                noise.iter_mut().zip(point).for_each(|(g, p)| *g += ridge * p);
                 let moments = data_moments(&round, &*loss, point, N as f64, exec).unwrap();
                 let mut jacobian = moments.curvature;
                 add_diagonal(&mut jacobian, DIM, ridge);

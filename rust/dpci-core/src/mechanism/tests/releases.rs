@@ -4,17 +4,14 @@ use super::*;
 use crate::loss::Squared;
 use crate::mechanism::fit::margin_radius;
 use crate::mechanism::{
-    Release, Sealing, Simulated, Simulating, Values, check_design, project_release, release,
-    release_fit,
+    Release, Sealing, Simulated, Simulating, Values, check_design, project_release, release, release_fit,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::spec::Terms;
 
 /// Six rows of two columns with targets in ±1.
-const ROWS: [f64; 12] = [
-    0.6, 0.0, 0.0, 0.8, -0.5, 0.5, 0.3, 0.9, -0.7, -0.1, 0.2, -0.4,
-];
+const ROWS: [f64; 12] = [0.6, 0.0, 0.0, 0.8, -0.5, 0.5, 0.3, 0.9, -0.7, -0.1, 0.2, -0.4];
 const TARGETS: [f64; 6] = [0.5, -1.0, 0.25, 0.75, -0.5, 1.0];
 const LAMBDA: f64 = 0.1;
 
@@ -59,10 +56,7 @@ fn ridge_regression() -> ([f64; 2], [f64; 4], [f64; 4]) {
         c[1] += 2.0 * x[1] * y / 6.0;
     }
     let det = h[0] * h[3] - h[1] * h[2];
-    let theta = [
-        (c[0] * h[3] - c[1] * h[1]) / det,
-        (h[0] * c[1] - h[2] * c[0]) / det,
-    ];
+    let theta = [(c[0] * h[3] - c[1] * h[1]) / det, (h[0] * c[1] - h[2] * c[0]) / det];
     let mut cov = moment(|i| {
         let u = ROWS[2 * i] * theta[0] + ROWS[2 * i + 1] * theta[1];
         4.0 * (u - TARGETS[i]).powi(2)
@@ -97,8 +91,7 @@ fn with_almost_no_noise_a_release_is_the_ridge_regression() {
                 let [h, s] = fit.matrices.as_ref().unwrap();
                 assert_close(h, &hessian, 2e-2);
                 assert_close(s, &cov, 2e-2);
-                let simulated =
-                    release(&spec, design, exec, &mut Simulating(&mut generator)).unwrap();
+                let simulated = release(&spec, design, exec, &mut Simulating(&mut generator)).unwrap();
                 let simulated = project_release(&spec, &simulated).unwrap();
                 assert_close(simulated.params.values(), &theta, 1e-3);
                 let [h, s] = simulated.matrices.as_ref().unwrap();
@@ -129,13 +122,7 @@ fn noise_of_the_objective_moves_the_minimiser_by_the_hessian() {
     let bounds = row_bounds(1.0, Targets::Signs);
     with_design(&x, 1, &y, None, &bounds, |design, exec| {
         let mut generator = SimulationGenerator::new(82, 0);
-        let exact = release(
-            &spec(base.clone()),
-            design,
-            exec,
-            &mut Sealing(&mut generator),
-        )
-        .unwrap();
+        let exact = release(&spec(base.clone()), design, exec, &mut Sealing(&mut generator)).unwrap();
         assert!(derivative(exact.params.values()[0]).abs() < 1e-4);
         assert!(exact.hessian.is_none() && exact.gradient_cov.is_none() && exact.noise.is_none());
         // Noise of many seeds: the derivative at the release is -b/n, whose scale is that of the law.
@@ -166,12 +153,7 @@ fn simulated(values: &[f64]) -> Simulated {
     Simulated::new("x", values.to_vec()).unwrap()
 }
 
-fn by_hand(
-    spec: &Spec,
-    params: &[f64],
-    hessian: Option<&[f64]>,
-    cov: &[f64],
-) -> Release<Simulated> {
+fn by_hand(spec: &Spec, params: &[f64], hessian: Option<&[f64]>, cov: &[f64]) -> Release<Simulated> {
     Release {
         params: simulated(params),
         hessian: hessian.map(simulated),
@@ -266,18 +248,11 @@ fn rows_that_were_checked_otherwise_are_refused() {
     let check = |choices: &Choices, n: usize, row_norm: f64, targets, intercept| {
         let mut said = None;
         let bounds = row_bounds(row_norm, targets);
-        with_design(
-            &vec![0.5; n],
-            1,
-            &vec![1.0; n],
-            intercept,
-            &bounds,
-            |design, _| {
-                said = check_design(&spec(choices.clone()), design)
-                    .err()
-                    .map(|e| e.to_string());
-            },
-        );
+        with_design(&vec![0.5; n], 1, &vec![1.0; n], intercept, &bounds, |design, _| {
+            said = check_design(&spec(choices.clone()), design)
+                .err()
+                .map(|e| e.to_string());
+        });
         said
     };
     let signs = Targets::Signs;
@@ -291,19 +266,12 @@ fn rows_that_were_checked_otherwise_are_refused() {
         (1.0, signs, Some(0.25)),
     ] {
         let said = check(&base, 4, row_norm, targets, intercept).unwrap();
-        assert!(
-            said.starts_with("rows must be checked against the bounds"),
-            "{said}"
-        );
+        assert!(said.starts_with("rows must be checked against the bounds"), "{said}");
     }
     let said = check(&base, 4, 1.0, signs, None).unwrap();
     assert!(said.starts_with("each row of X must have"), "{said}");
     for n in [3, 5] {
-        assert!(
-            check(&base, n, 1.0, signs, Some(0.5))
-                .unwrap()
-                .starts_with("X must")
-        );
+        assert!(check(&base, n, 1.0, signs, Some(0.5)).unwrap().starts_with("X must"));
     }
     let add_remove = Choices {
         terms: Terms {
@@ -316,10 +284,7 @@ fn rows_that_were_checked_otherwise_are_refused() {
         assert_eq!(check(&add_remove, n, 1.0, signs, Some(0.5)), None);
     }
     let said = check(&add_remove, 65, 1.0, signs, Some(0.5)).unwrap();
-    assert!(
-        said.starts_with("n_public must be at least a sixteenth"),
-        "{said}"
-    );
+    assert!(said.starts_with("n_public must be at least a sixteenth"), "{said}");
 }
 
 #[test]
@@ -345,17 +310,10 @@ fn a_release_checks_its_rows() {
         assert!(release(&spec, design, exec, &mut Simulating(&mut generator)).is_err());
     });
     let bounds = row_bounds(1.0, Targets::Signs);
-    with_design(
-        &[1.0, 1.0, 0.5, 1.0],
-        1,
-        &[1.0; 4],
-        None,
-        &bounds,
-        |design, exec| {
-            assert!(release(&short, design, exec, &mut Sealing(&mut generator)).is_err());
-            assert!(release(&short, design, exec, &mut Simulating(&mut generator)).is_err());
-        },
-    );
+    with_design(&[1.0, 1.0, 0.5, 1.0], 1, &[1.0; 4], None, &bounds, |design, exec| {
+        assert!(release(&short, design, exec, &mut Sealing(&mut generator)).is_err());
+        assert!(release(&short, design, exec, &mut Simulating(&mut generator)).is_err());
+    });
 }
 
 #[test]
@@ -369,13 +327,7 @@ fn output_perturbation_moves_into_the_ball_where_asked_to() {
     with_rows(|design, exec| {
         for project in [false, true] {
             let mut generator = SimulationGenerator::new(85, 0);
-            let released = release(
-                &spec(far(project)),
-                design,
-                exec,
-                &mut Sealing(&mut generator),
-            )
-            .unwrap();
+            let released = release(&spec(far(project)), design, exec, &mut Sealing(&mut generator)).unwrap();
             let norm = released.params.values()[0].hypot(released.params.values()[1]);
             assert_eq!(norm <= 0.01 * (1.0 + 1e-14), project, "{norm}");
         }

@@ -28,53 +28,39 @@ fn what_a_report_releases() {
         ..report()
     };
     let bounds = row_bounds(1.0, Targets::Signs);
-    with_design(
-        &[1.0; 4],
-        1,
-        &[1.0, 1.0, 1.0, -1.0],
-        None,
-        &bounds,
-        |design, exec| {
-            let mut generator = SimulationGenerator::new(95, 0);
-            let spec = ReportSpec::new(&one, Some([0.2, 0.4, 0.4])).unwrap();
-            let noise = spec.steps().iter().map(|s| s.scale).fold(0.0, f64::max);
-            assert!(noise < 0.02, "{noise}");
-            let released = release_report(&spec, design, exec, &mut generator).unwrap();
-            let theta = released.params.values()[0];
-            let sigma = 1.0 / (1.0 + (-theta).exp());
-            let [gradient, hessian] = released.derivatives.unwrap().map(|v| v.values()[0]);
-            assert!(
-                (gradient - (4.0 * (sigma - 0.75) + 1.2 * theta)).abs() < 6.0 * noise,
-                "{gradient}"
-            );
-            assert!(
-                (hessian - (4.0 * sigma * (1.0 - sigma) + 1.2)).abs() < 6.0 * noise,
-                "{hessian}"
-            );
-            assert_eq!(released.seals.len(), 3);
-            let names: Vec<_> = released.seals.iter().map(|s| s.part().name()).collect();
-            assert_eq!(names, ["params", "gradient", "hessian"]);
-            for seal in &released.seals[1..] {
-                // Wide enough for the rounding of the sums, narrow against the noise.
-                assert!(seal.distance() > 64.0 * f64::EPSILON && seal.distance() < 1e-9);
-            }
-            let spec = ReportSpec::new(&one, None).unwrap();
-            let released = release_report(&spec, design, exec, &mut generator).unwrap();
-            assert!(released.derivatives.is_none() && released.seals.len() == 1);
-        },
-    );
-    with_design(
-        &[1.0; 4],
-        1,
-        &[1.0; 4],
-        Some(0.5),
-        &bounds,
-        |design, exec| {
-            let mut generator = SimulationGenerator::new(95, 1);
-            let spec = ReportSpec::new(&one, None).unwrap();
-            assert!(release_report(&spec, design, exec, &mut generator).is_err());
-        },
-    );
+    with_design(&[1.0; 4], 1, &[1.0, 1.0, 1.0, -1.0], None, &bounds, |design, exec| {
+        let mut generator = SimulationGenerator::new(95, 0);
+        let spec = ReportSpec::new(&one, Some([0.2, 0.4, 0.4])).unwrap();
+        let noise = spec.steps().iter().map(|s| s.scale).fold(0.0, f64::max);
+        assert!(noise < 0.02, "{noise}");
+        let released = release_report(&spec, design, exec, &mut generator).unwrap();
+        let theta = released.params.values()[0];
+        let sigma = 1.0 / (1.0 + (-theta).exp());
+        let [gradient, hessian] = released.derivatives.unwrap().map(|v| v.values()[0]);
+        assert!(
+            (gradient - (4.0 * (sigma - 0.75) + 1.2 * theta)).abs() < 6.0 * noise,
+            "{gradient}"
+        );
+        assert!(
+            (hessian - (4.0 * sigma * (1.0 - sigma) + 1.2)).abs() < 6.0 * noise,
+            "{hessian}"
+        );
+        assert_eq!(released.seals.len(), 3);
+        let names: Vec<_> = released.seals.iter().map(|s| s.part().name()).collect();
+        assert_eq!(names, ["params", "gradient", "hessian"]);
+        for seal in &released.seals[1..] {
+            // Wide enough for the rounding of the sums, narrow against the noise.
+            assert!(seal.distance() > 64.0 * f64::EPSILON && seal.distance() < 1e-9);
+        }
+        let spec = ReportSpec::new(&one, None).unwrap();
+        let released = release_report(&spec, design, exec, &mut generator).unwrap();
+        assert!(released.derivatives.is_none() && released.seals.len() == 1);
+    });
+    with_design(&[1.0; 4], 1, &[1.0; 4], Some(0.5), &bounds, |design, exec| {
+        let mut generator = SimulationGenerator::new(95, 1);
+        let spec = ReportSpec::new(&one, None).unwrap();
+        assert!(release_report(&spec, design, exec, &mut generator).is_err());
+    });
 }
 
 #[test]
@@ -102,17 +88,10 @@ fn the_seals_of_a_report_hide_the_rounding_of_sums() {
         let steps = spec.steps();
         let gradient = 160.0 * gradient_rounding(160) * 2.0 * 1.25;
         let hessian = 160.0 * hessian_rounding(160) * 0.5 * 1.5625;
-        for ((seal, data), step) in released.seals[1..]
-            .iter()
-            .zip([gradient, hessian])
-            .zip(&steps[1..])
-        {
+        for ((seal, data), step) in released.seals[1..].iter().zip([gradient, hessian]).zip(&steps[1..]) {
             // Noise errs by a part in 10¹² of itself at most.
             let most = 1.1 * data + 1e-12 * step.scale;
-            assert!(
-                seal.distance() >= data && seal.distance() <= most,
-                "{seal:?} {data:e}"
-            );
+            assert!(seal.distance() >= data && seal.distance() <= most, "{seal:?} {data:e}");
         }
     });
 }

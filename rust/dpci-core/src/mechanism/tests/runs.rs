@@ -10,9 +10,7 @@ use crate::spec::{Terms, TuningMethod, TuningSpec};
 fn the_worse_candidate_wins_where_all_runs_drew_it() {
     // With almost no noise: a probability of E[2⁻ᴷ], (γ/2)/(1 - (1-γ)/2) = 2/5 for geometric K of mean 3/2.
     let n = 20;
-    let x: Vec<f64> = (0..n)
-        .map(|i| if i % 2 == 0 { 0.9 } else { -0.9 })
-        .collect();
+    let x: Vec<f64> = (0..n).map(|i| if i % 2 == 0 { 0.9 } else { -0.9 }).collect();
     let y: Vec<f64> = x.iter().map(|x| x.signum()).collect();
     let candidates = [10.0, 0.01].map(|l2_strength| Choices {
         terms: Terms::of_rows(n, Neighbors::ReplaceOne),
@@ -31,10 +29,7 @@ fn the_worse_candidate_wins_where_all_runs_drew_it() {
     with_design(&x, 1, &y, None, &bounds, |design, exec| {
         let worse = (0..400).filter(|stream| {
             let mut generator = SimulationGenerator::new(99, *stream);
-            release_tuning(&spec, design, exec, &mut generator)
-                .unwrap()
-                .index
-                == 0
+            release_tuning(&spec, design, exec, &mut generator).unwrap().index == 0
         });
         // 160 are expected; 5 standard deviations are 49.
         let worse = worse.count();

@@ -22,15 +22,8 @@ fn sealed_values_stay_in_balls_and_are_finite() {
     let simulated = Simulated::new("x", vec![3.0, 4.0]).unwrap();
     // On a lattice of 2⁻³⁰ with next to no noise.
     let seal = Seal::new(Part::Values, 2, 2e-9, Cost::Rho(1e3)).unwrap();
-    let sealed = seal
-        .release(&[3.0, 4.0], &mut SimulationGenerator::new(73, 0))
-        .unwrap();
-    for (radius, factor) in [
-        (None, 1.0),
-        (Some(5.0), 1.0),
-        (Some(6.0), 1.0),
-        (Some(2.5), 0.5),
-    ] {
+    let sealed = seal.release(&[3.0, 4.0], &mut SimulationGenerator::new(73, 0)).unwrap();
+    for (radius, factor) in [(None, 1.0), (Some(5.0), 1.0), (Some(6.0), 1.0), (Some(2.5), 0.5)] {
         let moved = simulated.in_ball(radius);
         assert_near(moved.values()[0], 3.0 * factor, 1e-15);
         assert_near(moved.values()[1], 4.0 * factor, 1e-15);
@@ -40,10 +33,7 @@ fn sealed_values_stay_in_balls_and_are_finite() {
             assert_near(moved.values()[1], 4.0 * factor, 1e-8);
         }
     }
-    assert_eq!(
-        sealed.solved(vec![1.0, 2.0]).unwrap().into_values(),
-        [1.0, 2.0]
-    );
+    assert_eq!(sealed.solved(vec![1.0, 2.0]).unwrap().into_values(), [1.0, 2.0]);
     assert!(sealed.solved(vec![1.0]).is_err());
     assert!(sealed.solved(vec![1.0, f64::NAN]).is_err());
 }

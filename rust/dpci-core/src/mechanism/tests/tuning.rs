@@ -10,9 +10,7 @@ use crate::spec::{Terms, TuningMethod};
 fn the_better_candidate_wins_where_noise_is_small() {
     // Targets follow the sign of x; a λ of 10 keeps the model near 0, where the loss is ln 2.
     let n = 200;
-    let x: Vec<f64> = (0..n)
-        .map(|i| if i % 2 == 0 { 0.9 } else { -0.9 })
-        .collect();
+    let x: Vec<f64> = (0..n).map(|i| if i % 2 == 0 { 0.9 } else { -0.9 }).collect();
     let y: Vec<f64> = x.iter().map(|x| x.signum()).collect();
     let at = |l2_strength| Choices {
         terms: Terms::of_rows(n, Neighbors::ReplaceOne),

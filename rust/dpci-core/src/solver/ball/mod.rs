@@ -14,9 +14,7 @@
 
 use super::line_search::{Sample, accepts, shorten};
 use super::newton::{MAX_TRIALS, predicts_convergence};
-use super::{
-    Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, certificate, not_converged,
-};
+use super::{Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, certificate, not_converged};
 use crate::Result;
 use crate::error::check;
 use crate::linalg::{Cholesky, MAX_MATRIX_DIM, add_diagonal, vector};
@@ -55,12 +53,7 @@ struct State {
     hessian: Option<Vec<f64>>,
 }
 
-pub(super) fn minimize(
-    problem: &impl Problem,
-    start: &[f64],
-    radius: f64,
-    options: &Options,
-) -> Result<Attempt> {
+pub(super) fn minimize(problem: &impl Problem, start: &[f64], radius: f64, options: &Options) -> Result<Attempt> {
     let dim = problem.dim();
     check(
         dim <= MAX_MATRIX_DIM,
@@ -241,9 +234,7 @@ impl Ball {
         // (H + ν)·slack.
         let cancelled = 4.0 * f64::EPSILON * vector::norm_bound(&state.gradient);
         let norm = vector::norm_bound(&rest);
-        let rounding = problem.rounding(&state.params)
-            + cancelled
-            + (problem.steepness() + multiplier) * slack;
+        let rounding = problem.rounding(&state.params) + cancelled + (problem.steepness() + multiplier) * slack;
         let strength = problem.strong_convexity() + 0.5 * multiplier;
         let on_sphere = certificate(norm, rounding, strength) + slack;
         if on_sphere < inside.certificate {

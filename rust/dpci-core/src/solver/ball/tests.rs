@@ -115,17 +115,10 @@ fn equals_bisection_for_every_radius_and_stays_inside() {
                 let difference = exact.iter().zip(&found.params).map(|(a, b)| a - b);
                 let distance = vector::norm(&difference.collect::<Vec<_>>());
                 let bisected = 1e-12 * radius.min(100.0);
-                assert!(
-                    distance <= found.certificate + bisected,
-                    "{dim} {radius} {distance:e}"
-                );
+                assert!(distance <= found.certificate + bisected, "{dim} {radius} {distance:e}");
                 assert!(vector::norm(&found.params) <= radius);
                 assert_eq!(found.method, Method::Ball);
-                assert!(
-                    found.iterations <= 20,
-                    "{dim} {radius} {}",
-                    found.iterations
-                );
+                assert!(found.iterations <= 20, "{dim} {radius} {}", found.iterations);
             }
         }
     }
@@ -153,10 +146,7 @@ fn failures_are_errors() {
     let run = |options: Options| solve(&problem, &[0.0; 9], &options);
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let refused = run(options(radius, 1e-9));
-        assert!(matches!(
-            refused,
-            Err(Error::OutOfRange { name: "radius", .. })
-        ));
+        assert!(matches!(refused, Err(Error::OutOfRange { name: "radius", .. })));
     }
     for (method, radius) in [(Method::Lbfgs, Some(1.0)), (Method::Ball, None)] {
         let refused = run(Options {
@@ -172,12 +162,6 @@ fn failures_are_errors() {
             ..options(1.0, tolerance)
         });
         // Neither runs on for long.
-        assert!(matches!(
-            missed,
-            Err(Error::NotConverged {
-                iterations: ..=60,
-                ..
-            })
-        ));
+        assert!(matches!(missed, Err(Error::NotConverged { iterations: ..=60, .. })));
     }
 }

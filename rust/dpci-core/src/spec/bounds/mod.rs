@@ -103,24 +103,14 @@ impl BoundsSpec {
     /// # Privacy
     /// One record moves the rank error of a cell by at most 1, in all columns at once, and a person by at most as much as its rows do
     /// (docs/proofs/bounds.md).
-    pub fn new(
-        columns: Vec<ColumnRange>,
-        n_samples: usize,
-        budget: Budget,
-        unit: Unit,
-    ) -> Result<Self> {
+    pub fn new(columns: Vec<ColumnRange>, n_samples: usize, budget: Budget, unit: Unit) -> Result<Self> {
         let found = Self::resolved(columns, n_samples, budget, unit)?;
         found.check(n_samples, budget)?;
         Ok(found)
     }
 
     /// The same, whether or not it finds bounds among so many records.
-    fn resolved(
-        columns: Vec<ColumnRange>,
-        n_samples: usize,
-        budget: Budget,
-        unit: Unit,
-    ) -> Result<Self> {
+    fn resolved(columns: Vec<ColumnRange>, n_samples: usize, budget: Budget, unit: Unit) -> Result<Self> {
         if !(1..=MOST_COLUMNS).contains(&columns.len()) {
             return Err(Error::Unsupported(format!(
                 "bounds must be released for 1 to {MOST_COLUMNS} columns, got {}",
@@ -137,8 +127,7 @@ impl BoundsSpec {
             found: true,
         })?;
         let all: Vec<usize> = (0..columns.len()).collect();
-        let (unknown, known): (Vec<usize>, Vec<usize>) =
-            all.iter().partition(|j| columns[**j].range.is_none());
+        let (unknown, known): (Vec<usize>, Vec<usize>) = all.iter().partition(|j| columns[**j].range.is_none());
         let stage = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
             Stage::new(columns, points, n_samples, budget, unit)
         };
@@ -170,11 +159,7 @@ impl BoundsSpec {
             let first: Vec<_> = unknown.iter().map(|j| &points[*j]).collect();
             vec![of_sizes(unknown, &first, half)?, second()?]
         };
-        Ok(Self {
-            columns,
-            stages,
-            unit,
-        })
+        Ok(Self { columns, stages, unit })
     }
 
     /// Refuses a budget that finds no bounds among so many records; the message says which one does, and how many records it needs.
@@ -208,10 +193,7 @@ impl BoundsSpec {
             several => format!("{several} columns"),
         };
         let enough = if n_samples > 0 {
-            format!(
-                "{name} must be at least {} ",
-                rounded_up(least * (1.0 + 1e-9))
-            )
+            format!("{name} must be at least {} ", rounded_up(least * (1.0 + 1e-9)))
         } else {
             format!("{name} must be greater ")
         };
@@ -274,9 +256,7 @@ impl Stage {
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
-        let cells = points
-            .iter()
-            .map(|points| Cells::of(points, points.n_cells() / 2));
+        let cells = points.iter().map(|points| Cells::of(points, points.n_cells() / 2));
         let stage = Self::among(columns, &cells.collect::<Vec<_>>(), n_samples, budget, unit)?;
         Ok(Self {
             of_sizes: true,
@@ -285,30 +265,20 @@ impl Stage {
     }
 
     /// A choice among so many cells for each bound, by the law and the preference that err by the fewest ranks.
-    fn among(
-        columns: Vec<usize>,
-        cells: &[Cells],
-        n_samples: usize,
-        budget: Budget,
-        unit: Unit,
-    ) -> Result<Self> {
+    fn among(columns: Vec<usize>, cells: &[Cells], n_samples: usize, budget: Budget, unit: Unit) -> Result<Self> {
         let sensitivity = unit.most_rows("bounds")?;
         let n_bounds = cells.len() as f64;
         let (together, apart) = match budget {
             Budget::Zcdp { rho } => ((8.0 * rho).sqrt(), (8.0 * rho / n_bounds).sqrt()),
             // Its δ stays unspent: what is gained by composing many small choices is less than what it costs to have them apart.
-            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => {
-                (epsilon, epsilon / n_bounds)
-            }
+            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => (epsilon, epsilon / n_bounds),
         };
         let down = 1.0 - 8.0 * f64::EPSILON;
         let laws = [Law::Together(together * down), Law::Apart(apart * down)];
         // Ranks by which a choice errs whose wrong cells count as this many times the right ones, as a logarithm. At least one combination
         // has no error, and all others together have a share of at most exp(-RARELY) beyond these.
         let ranks = |law: Law, of: &dyn Fn(usize, Preference) -> f64, preference: Preference| {
-            let logs = cells
-                .iter()
-                .map(|cells| of(cells.n, cells.preference(preference)));
+            let logs = cells.iter().map(|cells| of(cells.n, cells.preference(preference)));
             let (epsilon, log) = match law {
                 Law::Together(epsilon) => (epsilon, logs.sum::<f64>()),
                 Law::Apart(epsilon) => (epsilon, logs.fold(0.0, f64::max) + n_bounds.ln()),
@@ -327,8 +297,7 @@ impl Stage {
                 })
         });
         let least = choices.min_by(|a, b| a.0.total_cmp(&b.0));
-        let (rank_error, law, preference) =
-            least.unwrap_or((f64::INFINITY, laws[0], Preference::NONE));
+        let (rank_error, law, preference) = least.unwrap_or((f64::INFINITY, laws[0], Preference::NONE));
         let (Law::Together(epsilon) | Law::Apart(epsilon)) = law;
         let step = Step::new(
             Query::Bounds,
@@ -396,12 +365,7 @@ impl Stage {
 
     /// Bounds from the released cells of one column: widened to ±2.2 standard deviations where a normal column would be cut further, within
     /// a public range. `None` where they are degenerate.
-    pub(crate) fn bounds(
-        &self,
-        public: &PublicPoints,
-        [first, last]: [usize; 2],
-        found: bool,
-    ) -> Option<[f64; 2]> {
+    pub(crate) fn bounds(&self, public: &PublicPoints, [first, last]: [usize; 2], found: bool) -> Option<[f64; 2]> {
         let points = public.points();
         let (mut lower, mut upper) = (*points.get(first)?, *points.get(last + 1)?);
         if first == last + 1 {
@@ -432,11 +396,7 @@ impl Stage {
 
 /// Share of the values that count which bounds leave out on either side, at least.
 fn least_share(public: &PublicPoints) -> f64 {
-    if public.has_atoms() {
-        LEAST_OF_FEW
-    } else {
-        LEAST_SHARE
-    }
+    if public.has_atoms() { LEAST_OF_FEW } else { LEAST_SHARE }
 }
 
 /// Public points of a range, or of all numbers.
@@ -503,9 +463,7 @@ fn least_records(few: usize, most: f64, holds: impl Fn(usize) -> bool) -> usize 
 /// Half of a budget: two of them add up to no more than the whole.
 fn halved(budget: Budget) -> Budget {
     match budget {
-        Budget::Pure { epsilon } => Budget::Pure {
-            epsilon: 0.5 * epsilon,
-        },
+        Budget::Pure { epsilon } => Budget::Pure { epsilon: 0.5 * epsilon },
         Budget::Zcdp { rho } => Budget::Zcdp { rho: 0.5 * rho },
         Budget::Approx { epsilon, delta } => Budget::Approx {
             epsilon: 0.5 * epsilon,
@@ -524,12 +482,7 @@ mod tests {
     use super::*;
 
     fn spec(n_columns: usize, n: usize, budget: Budget) -> Result<BoundsSpec> {
-        BoundsSpec::new(
-            vec![column(Some([0.0, 100.0])); n_columns],
-            n,
-            budget,
-            Unit::Row,
-        )
+        BoundsSpec::new(vec![column(Some([0.0, 100.0])); n_columns], n, budget, Unit::Row)
     }
 
     fn column(range: Option<[f64; 2]>) -> ColumnRange {
@@ -541,9 +494,7 @@ mod tests {
     }
 
     fn only(spec: &BoundsSpec) -> &Stage {
-        let [stage] = spec.stages() else {
-            panic!("one stage")
-        };
+        let [stage] = spec.stages() else { panic!("one stage") };
         stage
     }
 
@@ -616,8 +567,7 @@ mod tests {
             (Budget::Zcdp { rho: 0.01 }, "rho"),
         ] {
             for ranges in [[Some([0.0, 9.0]); 2], [None, Some([0.0, 9.0])]] {
-                let of =
-                    |n, budget| BoundsSpec::new(ranges.map(column).to_vec(), n, budget, Unit::Row);
+                let of = |n, budget| BoundsSpec::new(ranges.map(column).to_vec(), n, budget, Unit::Row);
                 let message = of(60, budget).unwrap_err().to_string();
                 let after = |text: &str| -> f64 {
                     let (_, rest) = message.split_once(text).unwrap();
@@ -639,9 +589,7 @@ mod tests {
         assert!(spec(1, 0, Budget::Pure { epsilon: 0.5 }).is_err());
         // A part of a budget has no digits of its computation.
         let epsilon = 0.1 * 0.05;
-        let message = spec(1, 60, Budget::Pure { epsilon })
-            .unwrap_err()
-            .to_string();
+        let message = spec(1, 60, Budget::Pure { epsilon }).unwrap_err().to_string();
         assert!(message.contains("got epsilon=0.005 "), "{message}");
     }
 

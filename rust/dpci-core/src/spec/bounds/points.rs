@@ -46,12 +46,7 @@ impl PublicPoints {
             )));
         }
         let width = points[points.len() - 1] - points[0];
-        check(
-            width.is_finite(),
-            "the width of a public range",
-            "finite",
-            width,
-        )?;
+        check(width.is_finite(), "the width of a public range", "finite", width)?;
         Ok(Self { points, atoms })
     }
 
@@ -140,10 +135,7 @@ mod tests {
         assert!(of.points.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(of.stands_apart(0.0) && of.stands_apart(f64::NAN) && !of.stands_apart(1.0));
         let negative = PublicPoints::of_range(-10.0, -2.0, vec![]).unwrap();
-        assert_eq!(
-            (negative.points[0], negative.points[negative.n_cells()]),
-            (-10.0, -2.0)
-        );
+        assert_eq!((negative.points[0], negative.points[negative.n_cells()]), (-10.0, -2.0));
         assert!(!negative.stands_apart(-10.0) && !negative.points.contains(&0.0));
         let all = PublicPoints::unbounded(vec![]).unwrap();
         assert_eq!(all.points.len(), 103);

@@ -27,8 +27,7 @@ impl Preference {
     ];
 
     fn ln_ratio(self) -> f64 {
-        self.over
-            .map_or(0.0, |over| f64::from(over).recip().ln_1p())
+        self.over.map_or(0.0, |over| f64::from(over).recip().ln_1p())
     }
 
     /// Logarithm of what a cell and all cells outside of it count as, over that cell.
@@ -75,14 +74,10 @@ mod tests {
             let ratio = preference.ln_ratio().exp();
             for pair in counts.windows(2) {
                 let [inner, outer] = [0, 1].map(|i| u64::try_from(&pair[i]).unwrap() as f64);
-                assert!(
-                    (inner / outer / ratio - 1.0).abs() < 1.0 / 64.0,
-                    "{preference:?}"
-                );
+                assert!((inner / outer / ratio - 1.0).abs() < 1.0 / 64.0, "{preference:?}");
             }
             let all: BigUint = counts.iter().sum();
-            let all =
-                u64::try_from(all).unwrap() as f64 / u64::try_from(&counts[0]).unwrap() as f64;
+            let all = u64::try_from(all).unwrap() as f64 / u64::try_from(&counts[0]).unwrap() as f64;
             assert!((all.ln() - preference.outward(64)).abs() < 0.05);
             let span = u64::try_from(&counts[0]).unwrap() as f64 / 64.0;
             assert!((span.ln() - preference.inward(64)).abs() < 0.3);

@@ -70,20 +70,14 @@ pub(super) fn costs(of: Bounded<'_>) -> Result<Costs> {
 }
 
 /// The cost of a step of a fit from its number in a record, in the unit of what `costs` shares.
-pub fn step_cost(
-    budget: Budget,
-    calibration: Calibration,
-    perturbation: Perturbation,
-    value: f64,
-) -> Cost {
+pub fn step_cost(budget: Budget, calibration: Calibration, perturbation: Perturbation, value: f64) -> Cost {
     match (budget, calibration, perturbation) {
         (Budget::Pure { .. }, ..) => Cost::Epsilon(value),
-        (Budget::Zcdp { .. }, ..)
-        | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Output) => Cost::Rho(value),
-        (Budget::Approx { .. }, Calibration::Tight, _) => Cost::MuSquared(value),
-        (Budget::Approx { .. }, Calibration::Paper, Perturbation::Objective) => {
-            Cost::of(budget).with(value)
+        (Budget::Zcdp { .. }, ..) | (Budget::Approx { .. }, Calibration::Paper, Perturbation::Output) => {
+            Cost::Rho(value)
         }
+        (Budget::Approx { .. }, Calibration::Tight, _) => Cost::MuSquared(value),
+        (Budget::Approx { .. }, Calibration::Paper, Perturbation::Objective) => Cost::of(budget).with(value),
     }
 }
 
@@ -126,9 +120,7 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
         Perturbation::Objective => {
             // The laws of Gaussian noise look at the two records apart, so their shift is the longest of a corner.
             let shift = match (cost, &shape) {
-                (Cost::Epsilon(_) | Cost::Rho(_), Some(_)) => {
-                    bounds.shaped_shift(domain.slope_bound)
-                }
+                (Cost::Epsilon(_) | Cost::Rho(_), Some(_)) => bounds.shaped_shift(domain.slope_bound),
                 (Cost::Epsilon(_) | Cost::Rho(_), None) => domain.shift,
                 (Cost::MuSquared(_), shape) => {
                     let both = match shape {
@@ -174,9 +166,7 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
         Perturbation::Output => {
             let convexity = c.l2_strength + domain.extra_convexity;
             let sensitivity = match (c.calibration, c.radius) {
-                (Calibration::Paper, Some(radius)) => {
-                    bounds.paper_ball_argmin(domain.slope_bound, convexity, radius)
-                }
+                (Calibration::Paper, Some(radius)) => bounds.paper_ball_argmin(domain.slope_bound, convexity, radius),
                 _ => bounds.argmin(domain.shift, convexity),
             };
             let law = if let Cost::Epsilon(epsilon) = cost {
@@ -208,9 +198,7 @@ fn offset_rate(of: Bounded<'_>, shift: f64, epsilon: f64) -> Result<f64> {
 pub(super) fn shape(c: &Choices) -> Result<Option<Arc<Blocks>>> {
     let offered = c.perturbation == Perturbation::Objective && c.calibration == Calibration::Tight;
     match c.noise {
-        None | Some(NoiseKind::ShapedLaplace | NoiseKind::ShapedGaussian) if offered => {
-            c.rows.blocks(c.intercept)
-        }
+        None | Some(NoiseKind::ShapedLaplace | NoiseKind::ShapedGaussian) if offered => c.rows.blocks(c.intercept),
         _ => Ok(None),
     }
 }
@@ -234,10 +222,7 @@ impl Spec {
 
     /// How Gaussian objective perturbation composes with what follows; `None` for other mechanisms.
     pub fn objective_profile(&self) -> Option<ObjectiveProfile> {
-        let gaussian = matches!(
-            self.law,
-            NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. }
-        );
+        let gaussian = matches!(self.law, NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. });
         (gaussian && self.choices.perturbation == Perturbation::Objective)
             .then(|| objective_profile(self.bounded()).ok())
             .flatten()
@@ -264,9 +249,7 @@ fn least_l2_strength(of: Bounded<'_>, epsilon: f64) -> f64 {
     } = of;
     let t = domain.curvature_trace;
     match (c.budget, c.calibration) {
-        (Budget::Approx { .. }, Calibration::Paper) => {
-            privacy::paper_least_l2_strength(bounds, t, epsilon)
-        }
+        (Budget::Approx { .. }, Calibration::Paper) => privacy::paper_least_l2_strength(bounds, t, epsilon),
         _ => privacy::least_l2_strength(bounds, t, epsilon),
     }
 }

@@ -213,21 +213,14 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         _ => {}
     }
     match (c.perturbation, c.budget, c.noise) {
-        (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
-            unsupported(
-                "objective perturbation under ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP or ZCDP",
-            )
-        }
-        (
-            Perturbation::Objective,
-            Budget::Pure { .. } | Budget::Zcdp { .. },
-            Some(NoiseKind::Gaussian),
-        ) => unsupported(
+        (Perturbation::Objective, Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => unsupported(
+            "objective perturbation under ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP or ZCDP",
+        ),
+        (Perturbation::Objective, Budget::Pure { .. } | Budget::Zcdp { .. }, Some(NoiseKind::Gaussian)) => unsupported(
             "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", or \"shaped_laplace\" for rows in blocks, got noise=\"gaussian\": use ApproxDP",
         ),
         (Perturbation::Objective, Budget::Approx { .. }, _)
-            if c.calibration == Calibration::Paper
-                && c.terms.neighbors == Neighbors::ReplaceOne =>
+            if c.calibration == Calibration::Paper && c.terms.neighbors == Neighbors::ReplaceOne =>
         {
             unsupported(
                 "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
@@ -237,13 +230,11 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
         (Perturbation::Output, Budget::Pure { .. }, Some(NoiseKind::Gaussian)) => unsupported(
             "output perturbation under PureDP takes noise=\"spherical_laplace\", got noise=\"gaussian\": use ZCDP or ApproxDP",
         ),
-        (
-            Perturbation::Output,
-            Budget::Zcdp { .. } | Budget::Approx { .. },
-            Some(NoiseKind::SphericalLaplace),
-        ) => unsupported(
-            "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
-        ),
+        (Perturbation::Output, Budget::Zcdp { .. } | Budget::Approx { .. }, Some(NoiseKind::SphericalLaplace)) => {
+            unsupported(
+                "output perturbation under ZCDP and ApproxDP takes noise=\"gaussian\", got noise=\"spherical_laplace\": use PureDP",
+            )
+        }
         _ => Ok(()),
     }
 }
@@ -290,9 +281,7 @@ fn check_unit(c: &Choices) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::Unsupported(format!(
-        "a fit with {what} does not support {got}"
-    )))
+    Err(Error::Unsupported(format!("a fit with {what} does not support {got}")))
 }
 
 /// Refuses level totals where their law is not one of these intervals.

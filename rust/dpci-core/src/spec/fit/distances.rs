@@ -38,21 +38,13 @@ pub(super) fn noise_gain(of: Bounded<'_>) -> [f64; 2] {
         Perturbation::Output => [1.0, 1.0],
         Perturbation::Objective => {
             let steepest = c.l2_strength + domain.curvature_bound * bounds.row_norm.powi(2);
-            [
-                1.0 / (bounds.n * steepest),
-                1.0 / (bounds.n * c.l2_strength),
-            ]
+            [1.0 / (bounds.n * steepest), 1.0 / (bounds.n * c.l2_strength)]
         }
     }
 }
 
 /// The seal of the coefficients: its distance leaves half of itself to the solver, and its noise is a small part of the mechanism's.
-pub(super) fn coefficient_seal(
-    of: Bounded<'_>,
-    law: &NoiseLaw,
-    least_gain: f64,
-    cost: Cost,
-) -> Result<Seal> {
+pub(super) fn coefficient_seal(of: Bounded<'_>, law: &NoiseLaw, least_gain: f64, cost: Cost) -> Result<Seal> {
     let bounds = of.bounds;
     let wanted = SEAL_NOISE * law.std_dev_range()[0] * least_gain;
     let parameters = greatest_minimiser(of).min(GREATEST_PREDICTOR / bounds.row_norm);
@@ -80,9 +72,7 @@ pub(super) fn greatest_minimiser(of: Bounded<'_>) -> f64 {
 /// Objective perturbation: noise that errs by e moves the minimiser by at most `e/(nλ)`; the division by n errs by less than the draw
 /// itself. Output perturbation: the draw's error, and that of adding it to coefficients of norm at most LR/λ or W.
 pub(in crate::spec) fn noise_rounding(of: Bounded<'_>, law: &NoiseLaw) -> f64 {
-    let Bounded {
-        choices: c, bounds, ..
-    } = of;
+    let Bounded { choices: c, bounds, .. } = of;
     let draw = 2.0 * law.error_bound(bounds.params);
     match c.perturbation {
         Perturbation::Objective => draw / (bounds.n * c.l2_strength),
@@ -106,10 +96,7 @@ pub(crate) fn greatest_mass(bounds: &DataBounds) -> f64 {
 /// Refuses more records under add/remove than the rounding of sums was bounded for.
 pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Result<()> {
     if neighbors == Neighbors::AddRemove && !(n_records <= greatest_excess(neighbors) * n_public) {
-        return Err(Error::TooManyRecords {
-            n_public,
-            n_records,
-        });
+        return Err(Error::TooManyRecords { n_public, n_records });
     }
     Ok(())
 }

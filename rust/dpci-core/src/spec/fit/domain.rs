@@ -86,9 +86,7 @@ impl Domain {
             let reach = if c.terms.has_far_rows() {
                 f64::INFINITY
             } else {
-                greatest
-                    .unwrap_or(f64::INFINITY)
-                    .min(minimiser_reach(c, bounds))
+                greatest.unwrap_or(f64::INFINITY).min(minimiser_reach(c, bounds))
             };
             if reach.is_finite() {
                 shift = shift.min(c.loss.gradient_diameter(bounds.row_norm, reach));
@@ -97,19 +95,14 @@ impl Domain {
         let pair = match (greatest, bounds.neighbors, c.calibration) {
             (Some(u), Neighbors::ReplaceOne, Calibration::Tight) if c.loss.one_signed() => {
                 match shape(c)? {
-                    None => {
-                        c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
-                    }
+                    None => c.loss.gradient_corner(1.0, u) / slope_bound * (1.0 + 2.0 * f64::EPSILON),
                     // In the metric C of blocks rows have norm 1 and parameters at most W times its greatest root, which is at least RW.
                     Some(blocks) => {
                         let greatest = blocks.metric().into_iter().fold(0.0, f64::max).sqrt();
-                        let reach = c.radius.unwrap_or(f64::INFINITY)
-                            * greatest
-                            * (1.0 + 16.0 * f64::EPSILON);
+                        let reach = c.radius.unwrap_or(f64::INFINITY) * greatest * (1.0 + 16.0 * f64::EPSILON);
                         // The slopes up to there may be greater, and are then corners of their own.
                         let corner = c.loss.gradient_corner(1.0, reach.max(u));
-                        corner.max(c.loss.sup_slope(reach.max(u))) / slope_bound
-                            * (1.0 + 2.0 * f64::EPSILON)
+                        corner.max(c.loss.sup_slope(reach.max(u))) / slope_bound * (1.0 + 2.0 * f64::EPSILON)
                     }
                 }
             }
@@ -191,8 +184,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
 
 /// Least size of a row where strong convexity counts on it: the intercept alone, or `row_norm` up to rounding.
 pub(crate) fn least_row_norm(c: &Choices) -> f64 {
-    c.intercept
-        .unwrap_or(c.rows.norm() * (1.0 - 2.0 * ROUNDING_ROOM))
+    c.intercept.unwrap_or(c.rows.norm() * (1.0 - 2.0 * ROUNDING_ROOM))
 }
 
 impl Spec {

@@ -71,22 +71,13 @@ impl Spec {
         let asked = choices.budget;
         let (rest, seal) = asked.split_off_seal();
         choices.budget = rest;
-        let vectors = if choices.moments == Moments::None {
-            1
-        } else {
-            3
-        };
+        let vectors = if choices.moments == Moments::None { 1 } else { 3 };
         let whole = choices.moments == Moments::None && choices.reserve == 0.0;
-        Self::with_seal(choices, asked, share_seal(seal, vectors))
-            .map_err(|error| asked_epsilon(error, asked, whole))
+        Self::with_seal(choices, asked, share_seal(seal, vectors)).map_err(|error| asked_epsilon(error, asked, whole))
     }
 
     /// The choices with the budget that the seal left of `asked_budget`, and what sealing one vector may spend.
-    pub(in crate::spec) fn with_seal(
-        mut choices: Choices,
-        asked_budget: Budget,
-        seal_cost: Cost,
-    ) -> Result<Self> {
+    pub(in crate::spec) fn with_seal(mut choices: Choices, asked_budget: Budget, seal_cost: Cost) -> Result<Self> {
         check_scalars(&choices)?;
         check_sizes(&choices, asked_budget)?;
         if choices.calibration == Calibration::Paper {
@@ -117,13 +108,7 @@ impl Spec {
             bounds: &bounds,
             domain: &domain,
         };
-        let coefficients = Step::new(
-            Query::Coefficients,
-            law.family(),
-            cost,
-            law.scale(),
-            sensitivity,
-        );
+        let coefficients = Step::new(Query::Coefficients, law.family(), cost, law.scale(), sensitivity);
         let gain = noise_gain(of);
         let seal = coefficient_seal(of, &law, gain[0], seal_cost)?;
         let spec = Self {
@@ -233,18 +218,10 @@ impl Spec {
 fn asked_epsilon(error: Error, asked: Budget, whole: bool) -> Error {
     match (error, asked) {
         (Error::RegularizationTooSmall { least, value, .. }, Budget::Approx { epsilon, .. }) => {
-            Error::RegularizationTooSmall {
-                least,
-                value,
-                epsilon,
-            }
+            Error::RegularizationTooSmall { least, value, epsilon }
         }
         (Error::RegularizationTooSmall { least, value, .. }, Budget::Pure { epsilon }) if whole => {
-            Error::RegularizationTooSmall {
-                least,
-                value,
-                epsilon,
-            }
+            Error::RegularizationTooSmall { least, value, epsilon }
         }
         (error, _) => error,
     }

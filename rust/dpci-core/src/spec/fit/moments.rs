@@ -49,11 +49,7 @@ impl MatrixNoise {
     }
 
     /// Gaussian noise on a vector `(αA, B)` of two matrices.
-    pub(in crate::spec) fn gaussian_pair(
-        alpha: f64,
-        sensitivity: f64,
-        cost: Cost,
-    ) -> Result<[Self; 2]> {
+    pub(in crate::spec) fn gaussian_pair(alpha: f64, sensitivity: f64, cost: Cost) -> Result<[Self; 2]> {
         let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
         Ok([std_dev / alpha, std_dev].map(|std_dev| Self {
             law: MatrixLaw::Gaussian { std_dev },
@@ -113,19 +109,12 @@ pub struct MomentNoise {
 }
 
 /// Noise of the Hessian and of the gradient covariance, and the steps for the record.
-type Matrices = (
-    Option<MatrixNoise>,
-    MatrixNoise,
-    Option<LevelTotals>,
-    Vec<Step>,
-);
+type Matrices = (Option<MatrixNoise>, MatrixNoise, Option<LevelTotals>, Vec<Step>);
 
 impl MomentNoise {
     /// The seals.
     pub(crate) fn seals(&self) -> impl Iterator<Item = Seal> {
-        self.hessian_seal
-            .into_iter()
-            .chain([self.gradient_cov_seal])
+        self.hessian_seal.into_iter().chain([self.gradient_cov_seal])
     }
 
     /// `r_H = 2√d·s`, `s` the standard deviation of an off-diagonal entry: where the spectrum of the Hessian's noise ends if
@@ -171,13 +160,7 @@ impl Spec {
             hessian,
             gradient_cov,
             hessian_seal: hessian_seal.transpose()?,
-            gradient_cov_seal: self.matrix_seal(
-                Part::GradientCov,
-                gradient_cov,
-                greatest,
-                0.0,
-                0.0,
-            )?,
+            gradient_cov_seal: self.matrix_seal(Part::GradientCov, gradient_cov, greatest, 0.0, 0.0)?,
             levels,
             steps,
         }))
@@ -248,16 +231,12 @@ impl Spec {
                 loss.sup_slope(radius)
             };
             let weight = joint_weight(slope_bound, loss.curvature_within(radius));
-            let of_levels = self
-                .level_rows()?
-                .map(|rows| (rows, LEVELS_WEIGHT * weight));
+            let of_levels = self.level_rows()?.map(|rows| (rows, LEVELS_WEIGHT * weight));
             let total = weight + of_levels.as_ref().map_or(0.0, |(_, weight)| *weight);
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(total, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
             levels = of_levels
-                .map(|(rows, weight)| {
-                    LevelTotals::new(rows, weight * self.bounds.row_norm.powi(2) * rate)
-                })
+                .map(|(rows, weight)| LevelTotals::new(rows, weight * self.bounds.row_norm.powi(2) * rate))
                 .transpose()?;
             let with = |rate| MatrixNoise {
                 law: MatrixLaw::MatrixLaplace { rate },
@@ -267,9 +246,7 @@ impl Spec {
         } else {
             let alpha = has_hessian.then(|| joint_alpha(|a| loss.sup_joint_norm(a, radius)));
             let alpha = alpha.unwrap_or(1.0);
-            let sensitivity = self
-                .bounds
-                .joint_frobenius(loss.sup_joint_norm(alpha, radius));
+            let sensitivity = self.bounds.joint_frobenius(loss.sup_joint_norm(alpha, radius));
             MatrixNoise::gaussian_pair(alpha, sensitivity, cost)?.into()
         };
         let hessian = has_hessian.then_some(hessian);
@@ -289,9 +266,7 @@ impl Spec {
     /// The noise of one matrix whose records' terms are at most `sup·R²`.
     fn separate_noise(&self, sup: f64, cost: Cost) -> Result<MatrixNoise> {
         Ok(match (cost, self.choices.calibration) {
-            (Cost::Epsilon(epsilon), Calibration::Tight) => {
-                MatrixNoise::laplace(self.bounds.nuclear(sup), epsilon)?
-            }
+            (Cost::Epsilon(epsilon), Calibration::Tight) => MatrixNoise::laplace(self.bounds.nuclear(sup), epsilon)?,
             (Cost::Epsilon(epsilon), calibration @ Calibration::Paper) => {
                 let sensitivity = self.bounds.frobenius(sup, calibration);
                 let rate = laplace_rate(sensitivity, epsilon)?;
@@ -300,9 +275,7 @@ impl Spec {
                     sensitivity,
                 }
             }
-            (_, calibration) => {
-                MatrixNoise::gaussian(self.bounds.frobenius(sup, calibration), cost)?
-            }
+            (_, calibration) => MatrixNoise::gaussian(self.bounds.frobenius(sup, calibration), cost)?,
         })
     }
 
@@ -384,10 +357,7 @@ mod tests {
         // Values for the logistic loss at margins up to .5, 2 and infinity, and 2h for the Huber hinge.
         for (radius, expected) in [(0.5, 1.65), (2.0, 3.2), (f64::INFINITY, 3.85)] {
             let alpha = joint_alpha(|a| Logistic.sup_joint_norm(a, radius));
-            assert!(
-                (alpha - expected).abs() < 0.01 * expected,
-                "{radius} {alpha}"
-            );
+            assert!((alpha - expected).abs() < 0.01 * expected, "{radius} {alpha}");
         }
         let huber = HuberHinge::new(0.7).unwrap();
         assert!((joint_alpha(|a| huber.sup_joint_norm(a, 9.0)) - 1.4).abs() < 1e-6);

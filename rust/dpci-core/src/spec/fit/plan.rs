@@ -35,9 +35,7 @@ impl Spec {
     pub fn plan(&self) -> Result<Plan> {
         let mut steps = vec![self.coefficients.clone()];
         let noise = self.moment_noise(self.greatest_margin())?;
-        let spectral_radius = noise
-            .as_ref()
-            .map_or(0.0, |n| n.spectral_radius(self.n_params()));
+        let spectral_radius = noise.as_ref().map_or(0.0, |n| n.spectral_radius(self.n_params()));
         let moments = noise.iter().flat_map(MomentNoise::seals);
         let seals = std::iter::once(self.seal).chain(moments).collect();
         steps.extend(noise.into_iter().flat_map(|n| n.steps));
@@ -56,11 +54,7 @@ impl Spec {
                     let multipliers: Vec<f64> = one.map(|unit| gain * unit).collect();
                     let along = half_widths(&[seal], &multipliers, &shape, 0.95)?[0];
                     let normal = NORMAL * seal.sqrt().hypot(gain * ends[end]);
-                    if end == 0 {
-                        along.min(normal)
-                    } else {
-                        along.max(normal)
-                    }
+                    if end == 0 { along.min(normal) } else { along.max(normal) }
                 }
             };
             Ok(2.0 * half.min(greatest_half))

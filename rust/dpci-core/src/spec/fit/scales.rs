@@ -39,12 +39,7 @@ pub(in crate::spec) fn check_budget(budget: Budget) -> Result<()> {
         Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
         Budget::Zcdp { rho } => ("rho", rho),
     };
-    check(
-        BUDGETS.contains(&value),
-        name,
-        "at least 1e-60 and at most 1e15",
-        value,
-    )
+    check(BUDGETS.contains(&value), name, "at least 1e-60 and at most 1e15", value)
 }
 
 /// Refuses public bounds of columns, or of targets, by which numbers could not be moved and scaled: their middle and half their width.
@@ -84,10 +79,7 @@ impl Spec {
         let [least_noise, greatest_noise] = self.law.std_dev_range();
         let scales = [
             ("the row norm with the intercept", self.bounds.row_norm),
-            (
-                "the strong convexity of the objective",
-                self.strong_convexity(),
-            ),
+            ("the strong convexity of the objective", self.strong_convexity()),
             (
                 "the least standard deviation of the noise in a coefficient",
                 least_noise * least_gain,

@@ -70,8 +70,7 @@ fn pure(c: &Choices, epsilon: f64) -> (f64, bool) {
 /// The share under pure DP with which the noise is [`NOISE`].
 fn wanted(c: &Choices, epsilon: f64) -> f64 {
     let dim = dim(c);
-    let radius =
-        (2.0 * dim * (dim + 1.0)).sqrt() * changed(c) / (0.5 * epsilon * c.terms.divisor());
+    let radius = (2.0 * dim * (dim + 1.0)).sqrt() * changed(c) / (0.5 * epsilon * c.terms.divisor());
     radius / NOISE
 }
 

@@ -34,14 +34,11 @@ impl Spec {
         // Of ln ε₁ or ln σ in that number, ε₁ the pure budget of the coefficients.
         match (c.budget, &self.law) {
             (Budget::Approx { epsilon, delta }, _) => scale * self.approx_log_slope(epsilon, delta),
-            (_, NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. }) => {
-                -scale * share / (2.0 * cost)
-            }
+            (_, NoiseLaw::Gaussian { .. } | NoiseLaw::ShapedGaussian { .. }) => -scale * share / (2.0 * cost),
             (budget, NoiseLaw::SphericalLaplace { .. } | NoiseLaw::ShapedLaplace { .. }) => {
                 let (epsilon, slope) = match budget {
                     Budget::Zcdp { .. } => {
-                        let epsilon =
-                            privacy::zcdp_to_pure(cost, c.calibration).unwrap_or(f64::NAN);
+                        let epsilon = privacy::zcdp_to_pure(cost, c.calibration).unwrap_or(f64::NAN);
                         let slope = privacy::zcdp_to_pure_slope(epsilon, c.calibration);
                         (epsilon, share * slope)
                     }
@@ -50,9 +47,7 @@ impl Spec {
                 match c.perturbation {
                     Perturbation::Output => -scale * slope / epsilon,
                     // The scale is the shift over what the log-determinant leaves of ε₁.
-                    Perturbation::Objective => {
-                        -scale * scale / self.coefficients.sensitivity * slope
-                    }
+                    Perturbation::Objective => -scale * scale / self.coefficients.sensitivity * slope,
                 }
             }
         }
@@ -71,9 +66,7 @@ impl Spec {
                 let mu = (cost / share).sqrt();
                 -privacy::gaussian_mu_slope(epsilon, mu) / mu
             }
-            (Calibration::Paper, Some(_)) => {
-                share * privacy::paper_objective_log_slope(share * epsilon, share * delta)
-            }
+            (Calibration::Paper, Some(_)) => share * privacy::paper_objective_log_slope(share * epsilon, share * delta),
             (Calibration::Paper, None) => {
                 let slope = privacy::approx_to_zcdp_paper_slope(epsilon, delta);
                 -share * slope / (2.0 * cost)

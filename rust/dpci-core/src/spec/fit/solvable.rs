@@ -7,9 +7,7 @@ use super::Choices;
 use super::distances::{greatest_mass, greatest_rows};
 use super::domain::{Bounded, Domain};
 use crate::linalg::{DOUBLED_EPSILON, MAX_MATRIX_DIM};
-use crate::loss::{
-    Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hessian_rounding, hinge_floor,
-};
+use crate::loss::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hessian_rounding, hinge_floor};
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
 use crate::{Error, Result};
@@ -93,13 +91,9 @@ impl<'a> Solvable<'a> {
     /// No minimiser is longer: its objective is at most that of zero.
     fn greatest_norm(&self) -> f64 {
         let pulled = self.linear / self.convexity;
-        let by_slope =
-            pulled + self.excess * self.domain.slope_bound * self.row_norm / self.convexity;
-        let by_value = pulled
-            + (pulled * pulled + 2.0 * self.excess * self.value_at_zero() / self.convexity).sqrt();
-        by_slope
-            .min(by_value)
-            .min(self.c.radius.unwrap_or(f64::INFINITY))
+        let by_slope = pulled + self.excess * self.domain.slope_bound * self.row_norm / self.convexity;
+        let by_value = pulled + (pulled * pulled + 2.0 * self.excess * self.value_at_zero() / self.convexity).sqrt();
+        by_slope.min(by_value).min(self.c.radius.unwrap_or(f64::INFINITY))
     }
 
     /// The greatest loss at zero, where no loss is negative; else infinite, as for a caller's.
@@ -130,8 +124,7 @@ impl<'a> Solvable<'a> {
             // A sphere that no minimiser can reach is never on the way to one.
             let radius = radius.min(2.0 * self.greatest_norm());
             let gradient = self.excess * self.domain.slope_bound * self.row_norm + self.linear;
-            (2.0 + self.condition()) * roundings * epsilon * radius
-                + 16.0 * epsilon * gradient / self.convexity
+            (2.0 + self.condition()) * roundings * epsilon * radius + 16.0 * epsilon * gradient / self.convexity
         });
         rounding / self.convexity + sphere
     }
@@ -149,10 +142,7 @@ impl<'a> Solvable<'a> {
     pub(super) fn check(&self, tolerance: f64) -> Result<()> {
         let kinked = self.c.loss.kinked();
         let (rule, greatest) = if kinked {
-            (
-                "at most 2048 (huber_hinge has no such limit)",
-                HINGE_MAX_DIM,
-            )
+            ("at most 2048 (huber_hinge has no such limit)", HINGE_MAX_DIM)
         } else {
             ("at most 16384 with a radius", MAX_MATRIX_DIM)
         };
@@ -332,12 +322,7 @@ mod tests {
     #[test]
     fn only_what_always_converges_may_be_pulled_far_out() {
         let pulled = |radius, l2_strength| {
-            let mut c = choices(
-                Arc::new(HuberHinge::new(0.5).unwrap()),
-                100,
-                1.0,
-                l2_strength,
-            );
+            let mut c = choices(Arc::new(HuberHinge::new(0.5).unwrap()), 100, 1.0, l2_strength);
             (c.perturbation, c.radius) = (Perturbation::Objective, radius);
             c.budget = Budget::Zcdp { rho: 500.0 };
             Spec::new(c)

@@ -165,10 +165,7 @@ mod tests {
             assert_eq!(grid.cell(&row, target), cell);
         }
         // Beyond the last level, and between two.
-        assert_eq!(
-            grid.cell(&[0.1, 9.0, 0.8], -7.0),
-            grid.cell(&[0.0, 0.5, 1.0], -1.0)
-        );
+        assert_eq!(grid.cell(&[0.1, 9.0, 0.8], -7.0), grid.cell(&[0.0, 0.5, 1.0], -1.0));
     }
 
     #[test]
@@ -190,8 +187,7 @@ mod tests {
 
     #[test]
     fn bad_grids_are_refused() {
-        let refusal =
-            |axes, n_columns, targets| Grid::new(axes, n_columns, targets).unwrap_err().to_string();
+        let refusal = |axes, n_columns, targets| Grid::new(axes, n_columns, targets).unwrap_err().to_string();
         let one = || axis(&[0], &[0.0, 1.0]);
         for (message, broken) in [
             (
@@ -211,17 +207,12 @@ mod tests {
                 refusal(vec![axis(&[0, 1], &[0.0])], 2, vec![0.0]),
             ),
             ("at least one level", refusal(vec![one()], 1, vec![])),
-            (
-                "must be finite",
-                refusal(vec![axis(&[0], &[f64::NAN])], 1, vec![0.0]),
-            ),
+            ("must be finite", refusal(vec![axis(&[0], &[f64::NAN])], 1, vec![0.0])),
         ] {
             assert!(broken.contains(message), "{broken}");
         }
         let wide = || (0..64).map(|c| axis(&[c], &[0.0, 1.0])).collect::<Vec<_>>();
         assert!(refusal(wide(), 64, vec![0.0]).contains("got more than 2^63"));
-        assert!(
-            refusal(wide()[..40].to_vec(), 40, vec![0.0]).contains("at most 818400 for 40 columns")
-        );
+        assert!(refusal(wide()[..40].to_vec(), 40, vec![0.0]).contains("at most 818400 for 40 columns"));
     }
 }

@@ -49,12 +49,7 @@ impl HistogramSpec {
         };
         let (law, step) = independent(Query::Histogram, cost, n_cells, sensitivity)?;
         // Counts are whole numbers and are added on the lattice, so only the noise errs.
-        let seal = Seal::new(
-            Part::Histogram,
-            n_cells,
-            law.error_bound(),
-            share_seal(seal, 1),
-        )?;
+        let seal = Seal::new(Part::Histogram, n_cells, law.error_bound(), share_seal(seal, 1))?;
         let rule = "such that the noisy counts are exact in double precision";
         check(seal.lattice() <= 1.0, "budget", rule, cost.value())?;
         Ok(Self {

@@ -32,18 +32,10 @@ impl MatrixBudget {
                 Ok((cost_of(rest)?, share_seal(seal, seals)))
             }
             Self::Gaussian { mu } => {
-                check(
-                    GDP_BUDGETS.contains(&mu),
-                    "mu",
-                    "at least 1e-30 and at most 1e8",
-                    mu,
-                )?;
+                check(GDP_BUDGETS.contains(&mu), "mu", "at least 1e-30 and at most 1e8", mu)?;
                 let each = SEAL_SHARE * mu.powi(2) / f64::from(seals);
                 let seal = Cost::Epsilon(EPSILON_OF_MU * each.sqrt());
-                Ok((
-                    Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)),
-                    seal,
-                ))
+                Ok((Cost::MuSquared(unsealed(mu.powi(2)) * (1.0 - 4.0 * f64::EPSILON)), seal))
             }
         }
     }
@@ -93,8 +85,7 @@ mod tests {
             let matrices = spec.step().cost.value() + plans * residual.step.cost.value();
             // The ratio at which ε-DP is μ-GDP, by the normal distribution function near 1/2.
             let half = (spec.seal().cost().value() / 2.0).tanh() / 2.0;
-            let seal_mu =
-                2.0 * half * (2.0 * std::f64::consts::PI).sqrt() * (1.0 + 5.0 * half.powi(2));
+            let seal_mu = 2.0 * half * (2.0 * std::f64::consts::PI).sqrt() * (1.0 + 5.0 * half.powi(2));
             let whole = matrices + (1.0 + plans) * seal_mu.powi(2);
             assert!(whole <= mu * mu && whole > 0.9999 * mu * mu, "{whole}");
             let ratio = spec.step().sensitivity / spec.step().scale;

@@ -124,10 +124,7 @@ impl MomentMatrixSpec {
         let target_weight = target_size / c.target_bound;
         let mut weights = vec![1.0; c.n_columns + 1];
         let first = c.n_columns - c.further_targets;
-        for (weight, bound) in weights[first..c.n_columns]
-            .iter_mut()
-            .zip(&features.targets)
-        {
+        for (weight, bound) in weights[first..c.n_columns].iter_mut().zip(&features.targets) {
             *weight = target_size / bound;
         }
         // Products and roots above are rounded: weighted targets may exceed their share by a few units in the last place.
@@ -143,8 +140,7 @@ impl MomentMatrixSpec {
         let row_norm = row_norm_bound(length, Some(intercept));
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
         // targets takes four roundings more, and multiplies what the sums of the rows err by.
-        let relative = sum_rounding(&bounds, hessian_rounding)
-            .max(sum_rounding(&bounds, gradient_rounding))
+        let relative = sum_rounding(&bounds, hessian_rounding).max(sum_rounding(&bounds, gradient_rounding))
             + 4.0 * f64::EPSILON * greatest_mass(&bounds);
         let greatest = weights.iter().fold(1.0, |a: f64, w| a.max(*w));
         let data = 3.0 * relative * bounds.row_norm.max(greatest * row_norm).powi(2);
@@ -228,11 +224,7 @@ impl Costs {
         let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
         let name = "the sum of the shares of residual moments and gradients";
         check(taken < 1.0, name, "< 1", taken)?;
-        let matrix = if n_plans == 0 {
-            cost
-        } else {
-            part(1.0 - taken)
-        };
+        let matrix = if n_plans == 0 { cost } else { part(1.0 - taken) };
         let refined = refined_share / f64::from(gradients.max(1));
         let levels = level_part(cost);
         Ok(Self {

@@ -12,8 +12,7 @@ const CLEAR: f64 = 2.0;
 /// Standard deviation of an isometric coordinate of a released matrix: of its noise, and of its seal, whose noise is in the entries, where
 /// those off the diagonal count √2 times.
 pub fn sealed_std_dev(law: MatrixLaw, dim: usize, seal: f64) -> f64 {
-    law.isometric_std_dev(dim)
-        .hypot(std::f64::consts::SQRT_2 * seal)
+    law.isometric_std_dev(dim).hypot(std::f64::consts::SQRT_2 * seal)
 }
 
 /// Above this the least eigenvalue of the second moments of so many regressors must be: the norm of their noise, of this standard deviation
@@ -23,11 +22,7 @@ pub fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
 }
 
 /// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
-pub(in crate::spec) fn matrix_noise(
-    bounds: &DataBounds,
-    sup: f64,
-    cost: Cost,
-) -> Result<MatrixNoise> {
+pub(in crate::spec) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
     let noise = match cost {
         Cost::Epsilon(epsilon) => MatrixNoise::laplace(bounds.nuclear(sup), epsilon)?,
         _ => MatrixNoise::gaussian(bounds.frobenius(sup, Calibration::Tight), cost)?,

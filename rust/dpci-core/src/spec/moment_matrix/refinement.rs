@@ -25,11 +25,7 @@ impl MomentMatrixSpec {
     /// No record's term is longer than `cap·√(‖x‖² + ω²)`, of persons and weights neither, whose shares add up to at most 1. The cost does
     /// not depend on the cap, which is public or released.
     pub fn gradient_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<Planned<NoiseLaw>> {
-        let (c, cost, dim) = (
-            self.choices(),
-            self.gradient_cost,
-            plan.regressors.len() + 1,
-        );
+        let (c, cost, dim) = (self.choices(), self.gradient_cost, plan.regressors.len() + 1);
         let norm = plan.norm(&c.rows, self.intercept());
         let norm = row_norm_bound(norm, Some(self.square_weight(plan)));
         let bounds = c.terms.bounds(norm, dim)?;
@@ -48,13 +44,7 @@ impl MomentMatrixSpec {
         let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * greatest * reach;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
         Ok(Planned {
-            step: Step::new(
-                Query::ResidualGradient,
-                law.family(),
-                cost,
-                law.scale(),
-                sensitivity,
-            ),
+            step: Step::new(Query::ResidualGradient, law.family(), cost, law.scale(), sensitivity),
             seal: Seal::new(Part::ResidualGradient, dim, distance, self.seal_cost)?,
             law,
         })

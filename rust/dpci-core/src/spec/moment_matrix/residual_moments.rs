@@ -117,11 +117,7 @@ impl MomentMatrixSpec {
         let greatest = cap.powi(2) * (1.0 + 4.0 * f64::EPSILON);
         let noise = matrix_noise(&bounds, greatest, cost)?;
         let is_plain = c.terms.is_of_rows();
-        let of_rows = if is_plain {
-            moment_rounding
-        } else {
-            person_rounding
-        };
+        let of_rows = if is_plain { moment_rounding } else { person_rounding };
         let relative = sum_rounding(&bounds, of_rows);
         // Sums are those of whole rows, with their rounding.
         let data = relative * greatest * self.row_norm().powi(2);
@@ -153,10 +149,7 @@ mod tests {
             (vec![0, 1, 2, 3, 4], 170.0),
         ] {
             let found = plan(regressors).norm(&rows, 1.0).powi(2);
-            assert!(
-                (expected..expected * (1.0 + 1e-13)).contains(&found),
-                "{found}"
-            );
+            assert!((expected..expected * (1.0 + 1e-13)).contains(&found), "{found}");
         }
         assert!((plan(vec![0, 4]).norm(&RowDomain::Ball(2.0), 1.0).powi(2) - 5.0).abs() < 1e-12);
     }

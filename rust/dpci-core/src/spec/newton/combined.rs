@@ -26,12 +26,7 @@ pub(crate) struct LastPoint {
 
 impl LastPoint {
     /// A released Hessian with noise of this deviation, of rows that the inverse of a map makes round.
-    pub(crate) fn new(
-        spec: &NewtonSpec,
-        hessian: &[f64],
-        std_dev: f64,
-        inverse: &[f64],
-    ) -> Result<Self> {
+    pub(crate) fn new(spec: &NewtonSpec, hessian: &[f64], std_dev: f64, inverse: &[f64]) -> Result<Self> {
         let dim = spec.n_params();
         let eigen = Eigen::new(hessian, dim, "a released Hessian")?;
         let edge = spec.seen_from(&eigen.values, std_dev);
@@ -39,10 +34,7 @@ impl LastPoint {
         // Vᵀ times the inverse, row by row.
         let turned = product_transposed(&eigen.vectors, &transposed(inverse, dim), dim);
         let of_round = turned.chunks_exact(dim).zip(&raised);
-        let curvature = of_round
-            .map(|(row, r)| r * vector::dot(row, row))
-            .sum::<f64>()
-            / dim as f64;
+        let curvature = of_round.map(|(row, r)| r * vector::dot(row, row)).sum::<f64>() / dim as f64;
         Ok(Self {
             eigen,
             raised,
@@ -87,9 +79,7 @@ impl NewtonSpec {
         if self.is_pure() {
             return end(values.len());
         }
-        let hidden = (1..=values.len())
-            .rev()
-            .find(|k| values[k - 1] <= end(*k) + std_dev);
+        let hidden = (1..=values.len()).rev().find(|k| values[k - 1] <= end(*k) + std_dev);
         (end(hidden.unwrap_or(1)) + std_dev).min(end(values.len()))
     }
 
@@ -122,9 +112,7 @@ impl NewtonSpec {
             return Ok(vec![1.0]);
         }
         let [earlier, last] = self.std_devs_of_two(bounds)?.map(|s| s.powi(2));
-        Ok([last, earlier]
-            .map(|other| other / (earlier + last))
-            .to_vec())
+        Ok([last, earlier].map(|other| other / (earlier + last)).to_vec())
     }
 
     /// How much the steps from these points count, of which the last ends there: 1 in all, with the least error of the noise of their gradients,
@@ -154,13 +142,9 @@ impl NewtonSpec {
         let inverse = last.raised.iter().map(|r| r.recip()).sum::<f64>();
         let [of_earlier, of_last] = self.std_devs_of_two(bounds)?.map(|s| s.powi(2) * inverse);
         let of_hessian = 0.5 * last.std_dev.powi(2) * inverse;
-        let gain = of_last
-            - of_hessian * vector::dot(&steps[1], &apart)
-            - last.product(&next[1], &next_apart);
-        let price = of_earlier
-            + of_last
-            + of_hessian * vector::dot(&apart, &apart)
-            + last.product(&next_apart, &next_apart);
+        let gain = of_last - of_hessian * vector::dot(&steps[1], &apart) - last.product(&next[1], &next_apart);
+        let price =
+            of_earlier + of_last + of_hessian * vector::dot(&apart, &apart) + last.product(&next_apart, &next_apart);
         let weight = (gain / price).clamp(0.0, of_last / (of_earlier + of_last));
         Ok(vec![weight, 1.0 - weight])
     }
@@ -214,11 +198,7 @@ mod tests {
         let (spec, dim) = (spec(), DIM as f64);
         let noise = spec.combined_std_dev().unwrap();
         let found = |norm: f64, farthest: f64, size: f64, typical: f64| {
-            let norms = Quantile {
-                norm,
-                farthest,
-                size,
-            };
+            let norms = Quantile { norm, farthest, size };
             spec.gradient_bound(norms, typical).unwrap()
         };
         // The size of gradients whose sampling error is the noise of a bound of 1, over a part.
@@ -237,10 +217,7 @@ mod tests {
             (found(2.0, 2.0, size(9.0), 5.0), 2.5),
         ];
         for (index, (found, expected)) in cases.into_iter().enumerate() {
-            assert!(
-                (found / expected - 1.0).abs() < 1e-12,
-                "{index}: {found}, {expected}"
-            );
+            assert!((found / expected - 1.0).abs() < 1e-12, "{index}: {found}, {expected}");
         }
     }
 
@@ -258,10 +235,7 @@ mod tests {
         let end = vec![0.3, -0.2, 0.1];
         for (far, std_dev) in [(0.01, 1e-6), (0.3, 1e-6), (0.3, 0.2), (2.0, 0.05)] {
             let last = LastPoint::new(&spec, &hessian, std_dev, &inverse).unwrap();
-            let starts = [
-                vec![0.3 + far, -0.2, 0.1 - far],
-                vec![0.3, -0.2 + 0.1 * far, 0.1],
-            ];
+            let starts = [vec![0.3 + far, -0.2, 0.1 - far], vec![0.3, -0.2 + 0.1 * far, 0.1]];
             let found = spec.step_weights(&last, &starts, &end, bounds).unwrap();
             // In the metric of the Hessian, by its entries: the errors of a step with a weight w of the earlier one.
             let form = |a: &[f64], b: &[f64]| {
@@ -269,10 +243,7 @@ mod tests {
                 rows.map(|(row, a)| a * vector::dot(row, b)).sum::<f64>()
             };
             let columns = |j: usize| [inverse[j], inverse[j + DIM], inverse[j + 2 * DIM]];
-            let of_round = (0..DIM)
-                .map(|j| form(&columns(j), &columns(j)))
-                .sum::<f64>()
-                / 3.0;
+            let of_round = (0..DIM).map(|j| form(&columns(j), &columns(j))).sum::<f64>() / 3.0;
             let steps = starts.each_ref().map(|start| {
                 let pairs = end.iter().zip(start);
                 pairs.map(|(e, s)| e - s).collect::<Vec<f64>>()
@@ -298,10 +269,7 @@ mod tests {
             let most = sl * sl / (sa * sa + sl * sl);
             let grid = (0..=2000).map(|i| most * f64::from(i) / 2000.0);
             let best = grid.min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap();
-            assert!(
-                (found[0] - best).abs() < 1e-3,
-                "{far} {std_dev}: {found:?}, {best}"
-            );
+            assert!((found[0] - best).abs() < 1e-3, "{far} {std_dev}: {found:?}, {best}");
             assert!((found[0] + found[1] - 1.0).abs() < 1e-15);
             if far < 0.1 {
                 assert!((found[0] - most).abs() < 0.05 * most);

@@ -19,8 +19,7 @@ use crate::error::{check_length, check_positive};
 use crate::interval::{CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
-    Continued, Loss, Targets, gradient_rounding, moment_rounding, person_rounding,
-    second_moment_rounding,
+    Continued, Loss, Targets, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
 use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
@@ -201,8 +200,7 @@ impl NewtonSpec {
         check_budget(c.budget)?;
         let loss = &c.loss;
         let bounded = loss.slope_bound().is_finite() && loss.curvature_bound().is_finite();
-        if loss.n_predictors() > 1 || loss.kinked() || loss.predictor_bound().is_some() || !bounded
-        {
+        if loss.n_predictors() > 1 || loss.kinked() || loss.predictor_bound().is_some() || !bounded {
             return Err(Error::Unsupported(format!(
                 "mechanism=\"newton\" requires a loss of one predictor with bounded slope and curvature, got {}",
                 loss.name()
@@ -392,12 +390,7 @@ impl NewtonSpec {
 
     /// The law of the noise in the sum of the last gradients, of which each has this weight, and all noise behind the last step, by the
     /// steps and seals of a release.
-    pub fn step_noise(
-        &self,
-        steps: &[Step],
-        seals: &[Seal],
-        weights: &[f64],
-    ) -> Result<(NoiseLaw, StepNoise)> {
+    pub fn step_noise(&self, steps: &[Step], seals: &[Seal], weights: &[f64]) -> Result<(NoiseLaw, StepNoise)> {
         let dim = self.n_params();
         let other = || Error::Unsupported("the steps must be those of Newton steps".into());
         let step = |query: Query| {
@@ -427,10 +420,7 @@ impl NewtonSpec {
             (law, scale * (dim as f64 + 1.0).sqrt(), seal(Part::Params)?)
         } else {
             step(Query::NewtonGradient)?;
-            let gradients = steps
-                .iter()
-                .rev()
-                .filter(|s| s.query == Query::NewtonGradient);
+            let gradients = steps.iter().rev().filter(|s| s.query == Query::NewtonGradient);
             let sealed = seals.iter().rev().filter(|s| s.part() == Part::Gradient);
             let std_dev = weighted(&mut gradients.map(|s| s.scale)) * self.divisor();
             let of_seal = weighted(&mut sealed.map(Seal::std_dev));
@@ -447,8 +437,7 @@ impl NewtonSpec {
 
     fn share(&self, share: f64) -> Cost {
         // Sums of all rounded parts do not exceed the whole.
-        self.cost
-            .with(self.cost.value() * share * (1.0 - 32.0 * f64::EPSILON))
+        self.cost.with(self.cost.value() * share * (1.0 - 32.0 * f64::EPSILON))
     }
 
     fn bounds(&self, radius: f64) -> Result<DataBounds> {
@@ -488,11 +477,7 @@ impl NewtonSpec {
         let of_slopes = more(slopes, NORM_RATIO);
         let of_curvatures = more(curvatures, NORM_RATIO.powi(2));
         let gradients = falling(greatest.gradient, NORM_RATIO, N_NORMS + of_slopes);
-        let hessians = falling(
-            greatest.hessian,
-            NORM_RATIO.powi(2),
-            N_NORMS + of_curvatures,
-        );
+        let hessians = falling(greatest.hessian, NORM_RATIO.powi(2), N_NORMS + of_curvatures);
         let of = (Query::GradientNorms, Part::GradientNorms);
         let of_hessians = (Query::HessianNorms, Part::HessianNorms);
         // Where slopes are held, as of other losses than those of odds, they are as few as noise lets be seen.
@@ -509,13 +494,7 @@ impl NewtonSpec {
     /// # Privacy
     /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
     /// norm, and by at most 2 in the sum of their sizes, which counts under pure DP.
-    fn counts(
-        &self,
-        kind: (Query, Part),
-        norms: Vec<f64>,
-        beyond: f64,
-        share: f64,
-    ) -> Result<NormCounts> {
+    fn counts(&self, kind: (Query, Part), norms: Vec<f64>, beyond: f64, share: f64) -> Result<NormCounts> {
         let (number, cost) = (norms.len(), self.share(share));
         let bounds = self.choices.terms.bounds(1.0, number)?;
         let moved = bounds.objective_shift(1.0);
@@ -548,12 +527,7 @@ impl NewtonSpec {
 
     /// The noise of the mean gradient, of which each record's is at most so long, at an earlier step or the last one. Round rows have been
     /// stretched by this at most.
-    pub(crate) fn gradient(
-        &self,
-        greatest: f64,
-        stretch: f64,
-        at: At,
-    ) -> Result<Planned<NoiseLaw>> {
+    pub(crate) fn gradient(&self, greatest: f64, stretch: f64, at: At) -> Result<Planned<NoiseLaw>> {
         let (bounds, dim) = (self.bounds(1.0)?, self.n_params());
         let cost = self.share(self.gradient_share(at));
         let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
@@ -564,13 +538,7 @@ impl NewtonSpec {
         let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * longest.gradient;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
         Ok(Planned {
-            step: Step::new(
-                Query::NewtonGradient,
-                law.family(),
-                cost,
-                std_dev,
-                sensitivity,
-            ),
+            step: Step::new(Query::NewtonGradient, law.family(), cost, std_dev, sensitivity),
             seal: Seal::new(Part::Gradient, dim, distance, self.seal_cost)?,
             law,
         })
@@ -639,24 +607,14 @@ impl NewtonSpec {
             _ => loss.bound_roundings(),
         };
         let roundings = [sum_rounding(&bounds, of_rows), of_curvature];
-        matrix_seal(
-            part,
-            &bounds,
-            noise,
-            greatest,
-            roundings,
-            0.0,
-            self.seal_cost,
-        )
+        matrix_seal(part, &bounds, noise, greatest, roundings, 0.0, self.seal_cost)
     }
 }
 
 /// Numbers that fall from the greatest one by a ratio, increasing.
 fn falling(greatest: f64, ratio: f64, number: usize) -> Vec<f64> {
     let next = |norm: &f64| Some(norm / ratio);
-    let mut norms: Vec<f64> = std::iter::successors(Some(greatest), next)
-        .take(number)
-        .collect();
+    let mut norms: Vec<f64> = std::iter::successors(Some(greatest), next).take(number).collect();
     norms.reverse();
     norms
 }

@@ -12,9 +12,7 @@ use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
 use crate::row_domain::RowDomain;
 use crate::spec::fit::{greatest_mass, greatest_rows};
 use crate::spec::step::check_scale;
-use crate::spec::{
-    Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant,
-};
+use crate::spec::{Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant};
 
 /// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
 pub(super) const ROUNDS: usize = 2;
@@ -95,13 +93,8 @@ impl NewtonSpec {
     pub(crate) fn perturbed(&self, radius: f64) -> Result<Spec> {
         let c = &self.choices;
         let (bounds, loss) = (self.bounds(radius)?, &c.loss);
-        let before: f64 = RADII.iter().sum::<f64>()
-            + ROUNDS as f64 * SHAPE
-            + if self.has_null_slope() {
-                NULL_SLOPE
-            } else {
-                0.0
-            };
+        let before: f64 =
+            RADII.iter().sum::<f64>() + ROUNDS as f64 * SHAPE + if self.has_null_slope() { NULL_SLOPE } else { 0.0 };
         let cost = self.share(1.0 - before - MOMENTS);
         let epsilon = cost.value();
         let (variant, ridge) = match loss.curvature_slack() {
@@ -166,12 +159,7 @@ impl NewtonSpec {
     }
 
     /// Adds the steps and seals after the radii and shapes.
-    pub(super) fn plan_pure(
-        &self,
-        bounds: NormBounds,
-        steps: &mut Vec<Step>,
-        seals: &mut Vec<Seal>,
-    ) -> Result<()> {
+    pub(super) fn plan_pure(&self, bounds: NormBounds, steps: &mut Vec<Step>, seals: &mut Vec<Seal>) -> Result<()> {
         if self.has_null_slope() {
             let slope = self.null_slope()?;
             steps.push(slope.step);

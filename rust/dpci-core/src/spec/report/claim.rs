@@ -27,11 +27,7 @@ pub struct Claim {
 
 impl Claim {
     /// The bounds of one record fixed beforehand, or of all records `simultaneous`ly, fail with at most this probability.
-    pub fn new(
-        failure_probability: f64,
-        simultaneous: bool,
-        hessian_bound: HessianBound,
-    ) -> Result<Self> {
+    pub fn new(failure_probability: f64, simultaneous: bool, hessian_bound: HessianBound) -> Result<Self> {
         check(
             (1e-300..1.0).contains(&failure_probability),
             "failure_probability",

@@ -13,9 +13,7 @@ use crate::error::check;
 use crate::linalg::check_matrix_dim;
 use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::noise::{Family, symmetric};
-use crate::privacy::{
-    Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev,
-};
+use crate::privacy::{Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev};
 use crate::{Error, Result};
 
 /// Rounding in three shares of a caller may move their sum this far from 1.
@@ -103,10 +101,7 @@ impl ReportSpec {
                 sensitivities[i],
             ))
         };
-        let extra = Some([
-            step(0, Query::ReportGradient)?,
-            step(1, Query::ReportHessian)?,
-        ]);
+        let extra = Some([step(0, Query::ReportGradient)?, step(1, Query::ReportHessian)?]);
         let spec = Self {
             fit,
             shares: Some(shares),
@@ -126,10 +121,7 @@ impl ReportSpec {
     /// All steps.
     pub fn steps(&self) -> Vec<Step> {
         let extra = self.extra.iter().flatten();
-        std::iter::once(&self.fit.coefficients)
-            .chain(extra)
-            .cloned()
-            .collect()
+        std::iter::once(&self.fit.coefficients).chain(extra).cloned().collect()
     }
 
     /// Λ = n₀λ, the ridge of the sum objective.
@@ -151,10 +143,8 @@ impl ReportSpec {
                 l2_strength,
                 ..self.choices.clone()
             };
-            Self::new(&choices, self.shares).is_ok_and(|spec| {
-                spec.radius(claim)
-                    .is_some_and(|radius| spec.ridge() >= 2.0 * radius)
-            })
+            Self::new(&choices, self.shares)
+                .is_ok_and(|spec| spec.radius(claim).is_some_and(|radius| spec.ridge() >= 2.0 * radius))
         };
         // Enough, because a greater ridge costs less and so makes the noise smaller.
         let mut least = 2.0 * radius / self.fit.bounds().n * (1.0 + 4.0 * f64::EPSILON);
@@ -178,23 +168,16 @@ impl ReportSpec {
     /// The seals of the gradient, whose public part n₀λθ̃ has norm `ridge`, and of the Hessian, whose noise errs by `errors`.
     pub(crate) fn derivative_seals(&self, ridge: f64, errors: [f64; 2]) -> Result<[Seal; 2]> {
         let (dim, bounds, loss) = (self.fit.n_params(), self.fit.bounds(), &self.choices.loss);
-        let [of_gradient, of_hessian] = [gradient_rounding, hessian_rounding]
-            .map(|of_rows| bounds.n * self.fit.rounding(of_rows));
+        let [of_gradient, of_hessian] =
+            [gradient_rounding, hessian_rounding].map(|of_rows| bounds.n * self.fit.rounding(of_rows));
         let public = 4.0 * f64::EPSILON;
         let gradient = of_gradient * loss.slope_bound() * bounds.row_norm + public * ridge;
-        let hessian = of_hessian * loss.curvature_bound() * bounds.row_norm.powi(2)
-            + public * self.ridge() * (dim as f64).sqrt();
-        let seal = |part, count, data: f64, error: f64| {
-            Seal::new(part, count, data + 2.0 * error, self.fit.seal_cost)
-        };
+        let hessian =
+            of_hessian * loss.curvature_bound() * bounds.row_norm.powi(2) + public * self.ridge() * (dim as f64).sqrt();
+        let seal = |part, count, data: f64, error: f64| Seal::new(part, count, data + 2.0 * error, self.fit.seal_cost);
         Ok([
             seal(Part::Gradient, dim, gradient, errors[0])?,
-            seal(
-                Part::Hessian,
-                symmetric::isometric_dim(dim),
-                hessian,
-                errors[1],
-            )?,
+            seal(Part::Hessian, symmetric::isometric_dim(dim), hessian, errors[1])?,
         ])
     }
 
@@ -208,20 +191,11 @@ impl ReportSpec {
 /// (ε, δ) of choices that a report can have.
 fn check_supported(c: &Choices) -> Result<(f64, f64)> {
     let objections = [
-        (
-            c.terms.neighbors == Neighbors::AddRemove,
-            "neighbors=\"replace_one\"",
-        ),
-        (
-            c.perturbation == Perturbation::Objective,
-            "mechanism=\"output\"",
-        ),
+        (c.terms.neighbors == Neighbors::AddRemove, "neighbors=\"replace_one\""),
+        (c.perturbation == Perturbation::Objective, "mechanism=\"output\""),
         (c.moments == Moments::None, "released moments"),
         (!c.terms.has_far_rows(), "rows=\"weight\""),
-        (
-            c.noise != Some(NoiseKind::ShapedGaussian),
-            "noise=\"shaped_gaussian\"",
-        ),
+        (c.noise != Some(NoiseKind::ShapedGaussian), "noise=\"shaped_gaussian\""),
     ];
     let objection = objections.iter().find(|(holds, _)| !holds);
     let got = match (c.budget, objection) {
@@ -237,22 +211,14 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
 
 /// Shares of the coefficients, the gradient and the Hessian, scaled to the sum 1.
 pub fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
-    if !shares
-        .iter()
-        .all(|share| *share >= LEAST_SHARE && share.is_finite())
-    {
+    if !shares.iter().all(|share| *share >= LEAST_SHARE && share.is_finite()) {
         return Err(Error::Unsupported(format!(
             "each share must be finite and at least {LEAST_SHARE:e}, got shares={:?}",
             <(f64, f64, f64)>::from(shares)
         )));
     }
     let sum: f64 = shares.iter().sum();
-    check(
-        (sum - 1.0).abs() <= SHARE_ROUNDING,
-        "the sum of shares",
-        "1",
-        sum,
-    )?;
+    check((sum - 1.0).abs() <= SHARE_ROUNDING, "the sum of shares", "1", sum)?;
     Ok(shares.map(|share| share / sum))
 }
 

@@ -56,13 +56,7 @@ fn the_functional_mechanism_refuses_bad_choices() {
     let base = functional(pure(1.0));
     let said = |choices| FunctionalSpec::new(choices).unwrap_err().to_string();
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(
-            said(FunctionalChoices {
-                row_norm: bad,
-                ..base
-            })
-            .starts_with("row_norm must be finite and > 0")
-        );
+        assert!(said(FunctionalChoices { row_norm: bad, ..base }).starts_with("row_norm must be finite and > 0"));
         let intercept = FunctionalChoices {
             intercept: Some(bad),
             ..base
@@ -95,13 +89,7 @@ fn the_functional_mechanism_refuses_bad_choices() {
         })
         .is_err()
     );
-    assert!(
-        FunctionalSpec::new(FunctionalChoices {
-            n_columns: 0,
-            ..base
-        })
-        .is_err()
-    );
+    assert!(FunctionalSpec::new(FunctionalChoices { n_columns: 0, ..base }).is_err());
     let constant = FunctionalChoices {
         n_columns: 0,
         intercept: Some(1.0),
@@ -144,10 +132,7 @@ fn the_seals_of_a_polynomial() {
         for seal in one.seals() {
             let (_, share) = budget.split_off_seal();
             let whole = crate::privacy::Cost::of(share).value();
-            assert!(
-                2.0 * seal.cost().value() <= whole
-                    && 2.0 * seal.cost().value() > whole * (1.0 - 1e-14)
-            );
+            assert!(2.0 * seal.cost().value() <= whole && 2.0 * seal.cost().value() > whole * (1.0 - 1e-14));
         }
     }
 }
@@ -163,23 +148,12 @@ fn grid() -> Grid {
 
 #[test]
 fn histograms_have_the_sensitivity_of_their_relation() {
-    let step = |budget, neighbors| {
-        HistogramSpec::new(grid(), budget, neighbors)
-            .unwrap()
-            .step()
-            .clone()
-    };
-    for (neighbors, l1) in [
-        (Neighbors::ReplaceOne, 2.0),
-        (Neighbors::AddRemove, 1.0_f64),
-    ] {
+    let step = |budget, neighbors| HistogramSpec::new(grid(), budget, neighbors).unwrap().step().clone();
+    for (neighbors, l1) in [(Neighbors::ReplaceOne, 2.0), (Neighbors::AddRemove, 1.0_f64)] {
         let found = step(pure(0.5), neighbors);
         assert_near(found.sensitivity, l1, 1e-14);
         assert_just_above(found.scale, l1 / (0.5 * LEFT));
-        assert_eq!(
-            (found.query.name(), found.noise.name()),
-            ("histogram", "laplace")
-        );
+        assert_eq!((found.query.name(), found.noise.name()), ("histogram", "laplace"));
         let found = step(zcdp(0.5), neighbors);
         assert_near(found.sensitivity, l1.sqrt(), 1e-14);
         assert_just_above(found.scale, l1.sqrt() / LEFT.sqrt());

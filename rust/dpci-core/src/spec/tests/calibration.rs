@@ -117,11 +117,7 @@ fn output_perturbation_hides_the_minimiser() {
         calibration: Calibration::Paper,
         ..gaussian
     });
-    assert_near(
-        scale,
-        0.25 / (2.0_f64 * 0.017_433_363_911_776_286).sqrt(),
-        1e-11,
-    );
+    assert_near(scale, 0.25 / (2.0_f64 * 0.017_433_363_911_776_286).sqrt(), 1e-11);
     // 4(LR + λW)/(nλ) of Wu et al.
     let (_, sensitivity) = scale_and_sensitivity(Choices {
         calibration: Calibration::Paper,
@@ -260,11 +256,7 @@ fn every_combination_is_offered_or_refused() {
                     noise,
                     ..choices(perturbation, budget)
                 });
-                assert_eq!(
-                    made.is_ok(),
-                    offered,
-                    "{perturbation:?} {budget:?} {noise:?}"
-                );
+                assert_eq!(made.is_ok(), offered, "{perturbation:?} {budget:?} {noise:?}");
                 match made {
                     Ok(spec) => {
                         let law = matches!(spec.law(), NoiseLaw::Gaussian { .. });
@@ -306,10 +298,7 @@ fn too_little_regularisation_is_refused_with_the_least_that_works() {
     };
     for (value, works) in [(0.99, false), (1.0 + 1e-9, true)] {
         assert_eq!(Spec::new(at(value * least(LEFT), pure(1.0))).is_ok(), works);
-        assert_eq!(
-            Spec::new(at(value * least(LEFT), approx(1.0, 1e-6))).is_ok(),
-            works
-        );
+        assert_eq!(Spec::new(at(value * least(LEFT), approx(1.0, 1e-6))).is_ok(), works);
         let rho = Spec::new(at(value * least(1.043_059_341_470_084_7), zcdp(0.5)));
         assert_eq!(rho.is_ok(), works);
     }
@@ -357,8 +346,7 @@ fn too_little_regularisation_is_refused_with_the_least_that_works() {
     };
     let least = 2.0 * 0.390_625 / (1000.0 * LEFT);
     assert!(Spec::new(paper(least)).is_ok());
-    let Err(Error::RegularizationTooSmall { least: named, .. }) = Spec::new(paper(0.99 * least))
-    else {
+    let Err(Error::RegularizationTooSmall { least: named, .. }) = Spec::new(paper(0.99 * least)) else {
         panic!("refused")
     };
     assert_just_above(named, least);

@@ -111,9 +111,7 @@ fn noise_that_hides_the_ridge_in_rounding_is_refused() {
     spec(joint(0.1));
     let message = refusal(joint(1e-7));
     assert!(
-        message.starts_with(
-            "the greatest eigenvalue that the released Hessian can have must be at most 1e12 times"
-        ),
+        message.starts_with("the greatest eigenvalue that the released Hessian can have must be at most 1e12 times"),
         "{message}"
     );
 }

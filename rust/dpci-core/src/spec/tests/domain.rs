@@ -32,20 +32,14 @@ fn a_ball_bounds_slopes_and_shifts() {
         ..base.clone()
     };
     assert_just_above(spec(paper.clone()).slope_bound(), 14.0);
-    let message = refusal(Choices {
-        radius: None,
-        ..base
-    });
+    let message = refusal(Choices { radius: None, ..base });
     assert!(message.contains("got radius=None"), "{message}");
 
     let logistic = Choices {
         radius: Some(4.0),
         ..choices(Output, pure(1.0))
     };
-    assert_just_above(
-        spec(logistic.clone()).slope_bound(),
-        1.0 / (1.0 + (-5.0_f64).exp()),
-    );
+    assert_just_above(spec(logistic.clone()).slope_bound(), 1.0 / (1.0 + (-5.0_f64).exp()));
     // The published constants do without the ball.
     let paper = Choices {
         calibration: Calibration::Paper,
@@ -53,10 +47,7 @@ fn a_ball_bounds_slopes_and_shifts() {
     };
     assert_near(spec(paper).slope_bound(), 1.0, 0.0);
     // 2R·max of sigmoid(t)·√(1 - t²/25) over nλ, by mpmath; the published sensitivity has the slopes alone.
-    assert_just_above(
-        spec(logistic.clone()).sensitivity(),
-        0.202_159_761_132_651_45,
-    );
+    assert_just_above(spec(logistic.clone()).sensitivity(), 0.202_159_761_132_651_45);
     let pure_objective = spec(Choices {
         perturbation: Objective,
         ..logistic.clone()
@@ -80,17 +71,11 @@ fn a_ball_bounds_slopes_and_shifts() {
             radius,
             ..logistic.clone()
         };
-        (
-            spec(choices.clone()).sensitivity(),
-            spec(choices).law().scale(),
-        )
+        (spec(choices.clone()).sensitivity(), spec(choices).law().scale())
     };
     let ((longest, with), (both, without)) = (gaussian(Some(4.0)), gaussian(None));
     assert_just_above(both, 2.5);
-    assert!(
-        longest > 2.021_597 && longest < 1.02 * 2.021_597,
-        "{longest}"
-    );
+    assert!(longest > 2.021_597 && longest < 1.02 * 2.021_597, "{longest}");
     assert!(
         with < 0.85 * without && with > longest / both * without,
         "{with} {without}"
@@ -109,10 +94,7 @@ fn the_regulariser_is_a_ball_for_output_perturbation() {
         .sensitivity()
     };
     // The greater of the two balls changes nothing.
-    let (logistic, reach) = (
-        Arc::new(Logistic),
-        (0.278_464_542_761_073_8_f64 / 0.01).sqrt(),
-    );
+    let (logistic, reach) = (Arc::new(Logistic), (0.278_464_542_761_073_8_f64 / 0.01).sqrt());
     assert_just_above(at(logistic.clone(), 0.01, None), SENSITIVITY);
     assert_just_above(at(logistic.clone(), 0.01, Some(1.1 * reach)), SENSITIVITY);
     assert!(at(logistic, 0.01, Some(0.9 * reach)) < 0.99 * SENSITIVITY);
@@ -120,10 +102,7 @@ fn the_regulariser_is_a_ball_for_output_perturbation() {
     let (b, r) = (2.0_f64, 2.5_f64);
     let q = 2.0 * r / (b + (b * b + 8.0 * r * r).sqrt());
     let expected = 4.0 * 1.25 * (1.0 - q * q).sqrt() * (r * q + b) / 500.0;
-    assert_just_above(
-        at(Arc::new(Squared::new(2.0).unwrap()), 0.5, Some(1e3)),
-        expected,
-    );
+    assert_just_above(at(Arc::new(Squared::new(2.0).unwrap()), 0.5, Some(1e3)), expected);
     // A hinge's two steepest slopes meet at the kink, wherever the ball ends.
     assert_just_above(at(Arc::new(Hinge), 0.01, None), 0.25);
     // Objective perturbation and add/remove have minimisers anywhere.
@@ -139,17 +118,11 @@ fn a_ball_must_be_neither_too_great_nor_too_small() {
     };
     for radius in [1.1e60, 1e200, 0.9e-60, 1e-200] {
         let message = refusal(at(radius));
-        assert!(
-            message.starts_with("radius must be at least 1e-60"),
-            "{message}"
-        );
+        assert!(message.starts_with("radius must be at least 1e-60"), "{message}");
     }
     for radius in [0.9e60, 1.1e-60] {
         let refused = Spec::new(at(radius)).err().map(|e| e.to_string());
-        assert!(
-            !refused.is_some_and(|m| m.starts_with("radius")),
-            "{radius}"
-        );
+        assert!(!refused.is_some_and(|m| m.starts_with("radius")), "{radius}");
     }
 }
 
@@ -164,10 +137,7 @@ fn a_loss_is_used_where_it_is_declared() {
     assert!(Spec::new(at(Some(3.2))).is_ok());
     for radius in [None, Some(3.2 * (1.0 + 1e-13)), Some(4.0)] {
         let message = refusal(at(radius));
-        assert!(
-            message.contains("requires a radius of at most 3.19"),
-            "{message}"
-        );
+        assert!(message.contains("requires a radius of at most 3.19"), "{message}");
     }
 }
 
@@ -185,10 +155,7 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
         let spec = spec(one_column(row_norm));
         let extra = spec.strong_convexity() - 0.01;
         // Down, for rows that are shorter by rounding.
-        assert!(
-            extra < 0.4 * square && extra > 0.4 * square * (1.0 - 1e-8),
-            "{extra}"
-        );
+        assert!(extra < 0.4 * square && extra > 0.4 * square * (1.0 - 1e-8), "{extra}");
         assert_near(
             spec.sensitivity(),
             2.0 * 2.0 * row_norm / (1000.0 * spec.strong_convexity()),
@@ -203,11 +170,7 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
         radius: Some(1.0),
         ..choices(Output, pure(1.0))
     });
-    assert_near(
-        1.0 - exact.extra_convexity() / 0.125,
-        4.0 * f64::EPSILON,
-        0.0,
-    );
+    assert_near(1.0 - exact.extra_convexity() / 0.125, 4.0 * f64::EPSILON, 0.0);
     // λ = 0 serves where the loss is strongly convex itself.
     assert!(
         Spec::new(Choices {
@@ -235,9 +198,7 @@ fn declared_strong_convexity_counts_with_the_square_of_the_row() {
         l2_strength: 0.0,
         ..spec.asked_choices()
     });
-    assert!(
-        half.strong_convexity() < 0.281_25 && half.strong_convexity() > 0.281_25 * (1.0 - 1e-14)
-    );
+    assert!(half.strong_convexity() < 0.281_25 && half.strong_convexity() > 0.281_25 * (1.0 - 1e-14));
 }
 
 #[test]
@@ -320,10 +281,7 @@ fn kinks_rule_out_what_needs_a_hessian() {
         project: true,
         ..base.clone()
     });
-    assert!(
-        message.contains("project=True requires a radius"),
-        "{message}"
-    );
+    assert!(message.contains("project=True requires a radius"), "{message}");
     assert!(
         Spec::new(Choices {
             project: true,

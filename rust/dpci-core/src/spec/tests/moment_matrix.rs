@@ -27,8 +27,7 @@ fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
 
 #[test]
 fn a_third_of_the_squared_norm_is_the_target() {
-    let spec =
-        MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne)).unwrap();
+    let spec = MomentMatrixSpec::new(choices(Budget::zcdp(0.5).unwrap(), Neighbors::ReplaceOne)).unwrap();
     let target = (spec.target_weight() * 5.0).powi(2);
     let row = spec.row_norm().powi(2);
     assert!((target / (target + row) - 1.0 / 3.0).abs() < 1e-12);
@@ -119,10 +118,7 @@ fn costs_add_up_to_the_budget() {
         let (rest, seal) = budget.split_off_seal();
         let spent = spec.step().cost.value() + residual.step.cost.value();
         let whole = cost_of(rest).unwrap().value();
-        assert!(
-            spent <= whole && spent > whole * (1.0 - 1e-12),
-            "{budget:?}"
-        );
+        assert!(spent <= whole && spent > whole * (1.0 - 1e-12), "{budget:?}");
         let sealed = spec.seal().cost().value() + residual.seal.cost().value();
         assert!(sealed <= Cost::of(seal).value());
     }

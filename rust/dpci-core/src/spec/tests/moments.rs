@@ -65,13 +65,8 @@ fn joint_noise_under_pure_dp() {
         let scale = sensitivity / (0.2 * LEFT);
         assert_matrix_laplace(noise.gradient_cov, sensitivity, scale);
         assert_matrix_laplace(noise.hessian.unwrap(), sensitivity, scale / 2.0);
-        let [step] = &noise.steps[..] else {
-            panic!("one query")
-        };
-        assert_eq!(
-            (step.query.name(), step.noise.name()),
-            ("moments", "matrix_laplace")
-        );
+        let [step] = &noise.steps[..] else { panic!("one query") };
+        assert_eq!((step.query.name(), step.noise.name()), ("moments", "matrix_laplace"));
         assert_near(step.cost.value(), 0.2 * LEFT, 1e-13);
         assert_near(step.scale, scale, 1e-11);
         assert_near(step.hessian_scale.unwrap(), scale / 2.0, 1e-11);
@@ -94,10 +89,7 @@ fn joint_noise_under_pure_dp() {
 fn joint_noise_of_gaussians() {
     // M(α)²/α = α/16 + 1/(16α) is least at α = 1, where M = √2/4.
     let std_dev = |changed: f64, mu: f64| changed * TERM * 2.0_f64.sqrt() / 4.0 / mu;
-    for (neighbors, changed) in [
-        (Neighbors::ReplaceOne, 2.0_f64.sqrt()),
-        (Neighbors::AddRemove, 1.0),
-    ] {
+    for (neighbors, changed) in [(Neighbors::ReplaceOne, 2.0_f64.sqrt()), (Neighbors::AddRemove, 1.0)] {
         let mu = (2.0 * 0.1 * 0.5 * LEFT).sqrt();
         let noise = noise(
             Choices {
@@ -136,17 +128,10 @@ fn separate_noise() {
     for matrix in [found.hessian.unwrap(), found.gradient_cov] {
         assert_matrix_laplace(matrix, sensitivity, sensitivity / (0.1 * LEFT));
     }
-    let names: Vec<_> = found
-        .steps
-        .iter()
-        .map(|s| (s.query.name(), s.noise.name()))
-        .collect();
+    let names: Vec<_> = found.steps.iter().map(|s| (s.query.name(), s.noise.name())).collect();
     assert_eq!(
         names,
-        [
-            ("hessian", "matrix_laplace"),
-            ("gradient_cov", "matrix_laplace")
-        ]
+        [("hessian", "matrix_laplace"), ("gradient_cov", "matrix_laplace")]
     );
     for step in &found.steps {
         assert_near(step.cost.value(), 0.1 * LEFT, 1e-13);
@@ -156,11 +141,7 @@ fn separate_noise() {
     let found = noise(separate(zcdp(0.5)), f64::INFINITY);
     let mu = (2.0 * 0.05 * 0.5 * LEFT).sqrt();
     let frobenius = 2.0_f64.sqrt() * TERM;
-    assert_gaussian(
-        found.hessian.unwrap(),
-        frobenius / 4.0,
-        frobenius / 4.0 / mu,
-    );
+    assert_gaussian(found.hessian.unwrap(), frobenius / 4.0, frobenius / 4.0 / mu);
     assert_gaussian(found.gradient_cov, frobenius, frobenius / mu);
     // The paper's: 2R²/n in Frobenius norm, spherical Laplace on all entries, a quarter of ε each.
     let paper = Choices {
@@ -196,10 +177,7 @@ fn a_hessian_that_is_known_is_not_released() {
         assert!(curved.hessian.is_some() && curved.hessian_seal.is_some());
         assert_eq!(curved.seals().count(), 2);
         // All of ε there is hides the gradient covariance.
-        assert_eq!(
-            flat.steps.last().unwrap().cost,
-            curved.steps.last().unwrap().cost
-        );
+        assert_eq!(flat.steps.last().unwrap().cost, curved.steps.last().unwrap().cost);
     }
     let separate = noise(huber(Moments::Separate), 0.4);
     assert_eq!(separate.steps[0].noise.name(), "none");
@@ -245,19 +223,10 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
             });
             let found = spec.moment_noise(0.0).unwrap().unwrap();
             // As many as sixteen times the public number may be added and removed.
-            let times = if neighbors == Neighbors::AddRemove {
-                16.0
-            } else {
-                1.0
-            };
-            let sums =
-                1.5625 * 0.25 * times * moment_rounding(1000 * if times > 1.0 { 16 } else { 1 });
+            let times = if neighbors == Neighbors::AddRemove { 16.0 } else { 1.0 };
+            let sums = 1.5625 * 0.25 * times * moment_rounding(1000 * if times > 1.0 { 16 } else { 1 });
             for (noise, seal, name) in [
-                (
-                    found.hessian.unwrap(),
-                    found.hessian_seal.unwrap(),
-                    "hessian",
-                ),
+                (found.hessian.unwrap(), found.hessian_seal.unwrap(), "hessian"),
                 (found.gradient_cov, found.gradient_cov_seal, "gradient_cov"),
             ] {
                 let error = noise.law.on(3).unwrap().error_bound();

@@ -67,8 +67,8 @@ fn the_slope_of_the_scale_is_its_difference() {
                         })
                     };
                     let step = 1e-4;
-                    let difference = (at(1.0 + step).law().scale() - at(1.0 - step).law().scale())
-                        / (2.0 * step * first(budget));
+                    let difference =
+                        (at(1.0 + step).law().scale() - at(1.0 - step).law().scale()) / (2.0 * step * first(budget));
                     assert_near(at(1.0).scale_slope(), difference, 1e-5);
                 }
             }
@@ -98,10 +98,7 @@ fn the_lengths_of_a_plan() {
     for got in plan.privacy_length {
         assert_near(
             got,
-            length(
-                SENSITIVITY / LEFT.sqrt(),
-                spec(output.clone()).seal().std_dev(),
-            ),
+            length(SENSITIVITY / LEFT.sqrt(), spec(output.clone()).seal().std_dev()),
             1e-9,
         );
     }

@@ -20,12 +20,8 @@ fn shares_divide_the_squared_ratios() {
     let m2 = 0.052_003_890_619_390_91;
     let spec = ReportSpec::new(&report(), Some(SHARES)).unwrap();
     let steps = spec.steps();
-    let names: Vec<_> = steps
-        .iter()
-        .map(|s| (s.query.name(), s.noise.name()))
-        .collect();
-    let expected =
-        ["coefficients", "report_gradient", "report_hessian"].map(|name| (name, "gaussian"));
+    let names: Vec<_> = steps.iter().map(|s| (s.query.name(), s.noise.name())).collect();
+    let expected = ["coefficients", "report_gradient", "report_hessian"].map(|name| (name, "gaussian"));
     assert_eq!(names, expected);
     // LR, LR and tR².
     for ((step, share), sensitivity) in steps.iter().zip(SHARES).zip([1.25, 1.25, 0.390_625]) {
@@ -77,11 +73,7 @@ fn published_releases_add_up() {
 fn reports_without_data_release_the_coefficients_alone() {
     let spec = ReportSpec::new(&report(), None).unwrap();
     assert_eq!(spec.steps().len(), 1);
-    assert_near(
-        spec.fit().law().scale(),
-        super::spec(report()).law().scale(),
-        0.0,
-    );
+    assert_near(spec.fit().law().scale(), super::spec(report()).law().scale(), 0.0);
     let claim = Claim::new(1e-6, false, HessianBound::Paper).unwrap();
     assert!(spec.check_claim(&claim).is_ok());
 }
@@ -112,10 +104,7 @@ fn reports_are_for_one_mechanism() {
     ] {
         for shares in [None, Some(SHARES)] {
             let message = ReportSpec::new(&broken, shares).unwrap_err().to_string();
-            assert!(
-                message.starts_with("a per-instance report requires"),
-                "{message}"
-            );
+            assert!(message.starts_with("a per-instance report requires"), "{message}");
         }
     }
     let wide = Choices {
@@ -143,25 +132,15 @@ fn the_published_bound_needs_a_ridge_of_twice_the_radius() {
         let radius = claim(HessianBound::Paper).hessian_radius(3, spec.steps()[2].scale);
         spec.ridge() >= 2.0 * radius
     };
-    let error = at(0.01)
-        .check_claim(&claim(HessianBound::Paper))
-        .unwrap_err();
+    let error = at(0.01).check_claim(&claim(HessianBound::Paper)).unwrap_err();
     let crate::Error::RidgeBelowNoise { least, value } = error else {
         panic!("{error}")
     };
     assert_near(value, 0.01, 0.0);
     assert!(holds(least) && !holds(least * (1.0 - 1e-9)), "{least}");
     assert!(at(least).check_claim(&claim(HessianBound::Paper)).is_ok());
-    assert!(
-        at(0.99 * least)
-            .check_claim(&claim(HessianBound::Paper))
-            .is_err()
-    );
-    assert!(
-        at(0.01)
-            .check_claim(&claim(HessianBound::Interpolated))
-            .is_ok()
-    );
+    assert!(at(0.99 * least).check_claim(&claim(HessianBound::Paper)).is_err());
+    assert!(at(0.01).check_claim(&claim(HessianBound::Interpolated)).is_ok());
 }
 
 #[test]

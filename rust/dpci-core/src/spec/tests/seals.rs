@@ -10,9 +10,7 @@ use crate::spec::seal::{Part, Seal, lattice_below};
 use crate::unit::Unit;
 
 fn message(dim: usize, distance: f64, cost: Cost) -> String {
-    Seal::new(Part::Values, dim, distance, cost)
-        .unwrap_err()
-        .to_string()
+    Seal::new(Part::Values, dim, distance, cost).unwrap_err().to_string()
 }
 
 #[test]
@@ -21,19 +19,13 @@ fn a_seal_needs_a_lattice_and_a_cost() {
     for distance in [0.0, -1.0, 1e-310, f64::NAN, f64::INFINITY] {
         for cost in [Cost::Epsilon(1.0), Cost::Rho(1.0)] {
             let said = message(3, distance, cost);
-            assert!(
-                said.starts_with("the distance to the ideal value must be"),
-                "{said}"
-            );
+            assert!(said.starts_with("the distance to the ideal value must be"), "{said}");
         }
     }
     for cost in [0.0, 1e-310, f64::NAN, f64::INFINITY] {
         for cost in [Cost::Epsilon(cost), Cost::Rho(cost)] {
             let said = message(3, 1.0, cost);
-            assert!(
-                said.starts_with("the distance to the ideal value must be"),
-                "{said}"
-            );
+            assert!(said.starts_with("the distance to the ideal value must be"), "{said}");
         }
     }
     assert!(message(0, 1.0, Cost::Epsilon(1.0)).starts_with("the distance"));
@@ -83,11 +75,7 @@ fn the_scale_of_a_seal_by_hand() {
     for dim in [1, 4, 100] {
         let root = f64::sqrt(dim as f64);
         let distance = Seal::distance_for(5.0, dim, Cost::Epsilon(0.5)).unwrap();
-        assert_near(
-            distance,
-            5.0 / (2.0_f64.sqrt() * (6.0 * root + 1.0 / root)),
-            1e-14,
-        );
+        assert_near(distance, 5.0 / (2.0_f64.sqrt() * (6.0 * root + 1.0 / root)), 1e-14);
         let distance = Seal::distance_for(5.0, dim, Cost::Rho(0.125)).unwrap();
         assert_near(distance, 5.0 / (6.0 + 1.0 / root), 1e-14);
     }
@@ -142,10 +130,7 @@ fn the_distance_of_coefficients_has_room_for_the_noise() {
                 Objective => (draw / 10.0, 2.001 * draw / 10.0),
                 Output => (draw, 2.001 * (draw + f64::EPSILON * 125.0)),
             };
-            assert!(
-                rounding >= least && rounding <= most,
-                "{perturbation:?} {budget:?}"
-            );
+            assert!(rounding >= least && rounding <= most, "{perturbation:?} {budget:?}");
             assert!(spec.seal().distance() >= 2.0 * rounding);
             // Digits of parameters whose predictors are at most 4.
             assert!(spec.seal().distance() >= 16.0 * f64::EPSILON * 4.0 / 1.25 * (1.0 - 1e-9));
@@ -170,8 +155,7 @@ fn a_loss_in_f64_needs_room_for_its_slopes() {
         radius: Some(3.0),
         ..choices(Objective, pure(1e12))
     };
-    let least =
-        |rows| 2.0 * 2.0 * (128.0 * f64::EPSILON + 2.0 * gradient_rounding(rows)) * 1.25 / 0.01;
+    let least = |rows| 2.0 * 2.0 * (128.0 * f64::EPSILON + 2.0 * gradient_rounding(rows)) * 1.25 / 0.01;
     let distance = spec(custom.clone()).seal().distance();
     // The part of the predictors is bounded by the parameters' norm, here below the radius.
     let between = |found: f64, most: f64| found >= 0.5 * most && found <= most * (1.0 + 1e-9);

@@ -50,11 +50,7 @@ fn parts_share_the_records_and_each_has_the_budget() {
     assert_near(step.scale, 2.0 * step.sensitivity / 0.8, 1e-14);
     // ε²/8 = ρ.
     let rho = tuned(&candidates, None, zcdp(0.5), TuningMethod::Chunks).unwrap();
-    assert_near(
-        rho.score_step().scale,
-        2.0 * rho.score_step().sensitivity / 2.0,
-        1e-12,
-    );
+    assert_near(rho.score_step().scale, 2.0 * rho.score_step().sensitivity / 2.0, 1e-12);
     // A record for each part is enough, and fewer are not.
     let four = |n_samples| {
         [0.1, 0.2, 0.3].map(|l| Choices {
@@ -126,27 +122,17 @@ fn gaussian_runs_where_they_are_allowed_and_less() {
         perturbation: Objective,
         ..c
     };
-    let wide = |c| Choices {
-        n_columns: 400,
-        ..c
-    };
+    let wide = |c| Choices { n_columns: 400, ..c };
     let both = approx(epsilon, delta);
     // Few parameters: (d+1)/ε² is less than 1/(2ρ).
     assert_eq!(noise(&two(&|c| c), both).unwrap(), "laplace");
     assert_eq!(noise(&two(&gaussian), both).unwrap(), "gaussian");
     assert_eq!(noise(&two(&wide), both).unwrap(), "gaussian");
     assert_eq!(noise(&two(&|c| laplace(wide(c))), both).unwrap(), "laplace");
-    assert_eq!(
-        noise(&two(&|c| objective(wide(c))), both).unwrap(),
-        "laplace"
-    );
+    assert_eq!(noise(&two(&|c| objective(wide(c))), both).unwrap(), "laplace");
     // One candidate that cannot is enough.
     assert_eq!(
-        noise(
-            &[wide(candidate(0.1)), objective(wide(candidate(0.2)))],
-            both
-        )
-        .unwrap(),
+        noise(&[wide(candidate(0.1)), objective(wide(candidate(0.2)))], both).unwrap(),
         "laplace"
     );
     for (candidates, budget) in [
@@ -166,16 +152,8 @@ fn gaussian_runs_where_they_are_allowed_and_less() {
             n_columns: d as usize - 1,
             ..c
         });
-        let expected = if f64::from(d) > crossing {
-            "gaussian"
-        } else {
-            "laplace"
-        };
-        assert_eq!(
-            noise(&candidates, both).unwrap(),
-            expected,
-            "{d} {crossing}"
-        );
+        let expected = if f64::from(d) > crossing { "gaussian" } else { "laplace" };
+        assert_eq!(noise(&candidates, both).unwrap(), expected, "{d} {crossing}");
     }
     assert!(crossing > 2.0 && crossing < 39.0, "{crossing}");
     // Their ρ, split as ε is.
@@ -190,15 +168,9 @@ fn gaussian_runs_where_they_are_allowed_and_less() {
     };
     assert_near(of_score, rho / 3.0, 1e-12);
     assert!(of_model + of_score <= rho / 0.75);
-    assert_near(
-        step.scale,
-        step.sensitivity / (2.0 * LEFT * rho / 3.0).sqrt(),
-        1e-12,
-    );
+    assert_near(step.scale, step.sensitivity / (2.0 * LEFT * rho / 3.0).sqrt(), 1e-12);
     // The error of one draw, and of its sum with a loss of at most ln(1 + e^2.5).
-    let law = NoiseLaw::Gaussian {
-        std_dev: step.scale,
-    };
+    let law = NoiseLaw::Gaussian { std_dev: step.scale };
     let errors = law.error_bound(1) + f64::EPSILON * 2.5_f64.exp().ln_1p();
     assert_near(spec.score_seal().unwrap().distance(), 2.0 * errors, 1e-7);
 }
@@ -269,11 +241,7 @@ fn candidates_must_agree_in_their_rows() {
         },
         ..base.clone()
     };
-    assert!(
-        said(add_remove)
-            .unwrap_err()
-            .contains("got neighbors=\"add_remove\"")
-    );
+    assert!(said(add_remove).unwrap_err().contains("got neighbors=\"add_remove\""));
     let other = Choices {
         rows: RowDomain::Ball(1.5),
         ..base.clone()
@@ -299,16 +267,10 @@ fn scores_need_a_ball() {
     for method in [TuningMethod::Chunks, REPEAT] {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let said = tuned(&[candidate(0.1)], Some(bad), pure(1.0), method).unwrap_err();
-            assert!(
-                said.starts_with("validation_radius must be finite and > 0"),
-                "{said}"
-            );
+            assert!(said.starts_with("validation_radius must be finite and > 0"), "{said}");
         }
         let said = tuned(&[candidate(0.1), free(0.2)], None, pure(1.0), method).unwrap_err();
-        assert!(
-            said.starts_with("every candidate must have a radius"),
-            "{said}"
-        );
+        assert!(said.starts_with("every candidate must have a radius"), "{said}");
         assert!(tuned(&[free(0.2)], Some(0.3), pure(1.0), method).is_ok());
         let spec = tuned(&[candidate(0.1), free(0.2)], Some(3.0), pure(1.0), method).unwrap();
         assert_eq!(spec.radii(), [2.0, 3.0]);

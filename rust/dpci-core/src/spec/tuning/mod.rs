@@ -15,8 +15,7 @@ use super::{Choices, Moments, NoiseKind, Part, Seal, Spec, Terms};
 use crate::loss::Loss;
 use crate::noise::{Family, NoiseLaw};
 use crate::privacy::{
-    Budget, Cost, Neighbors, Perturbation, RunCount, exponential_epsilon, gaussian_std_dev,
-    laplace_rate, pure_epsilon,
+    Budget, Cost, Neighbors, Perturbation, RunCount, exponential_epsilon, gaussian_std_dev, laplace_rate, pure_epsilon,
 };
 use crate::row_domain::row_norm_bound;
 use crate::unit::Weighting;
@@ -102,19 +101,14 @@ impl TuningSpec {
         }
         let row_norm = row_norm_bound(first.rows.norm(), first.intercept);
         let radii = scoring_radii(candidates, validation_radius)?;
-        let greatest = radii
-            .iter()
-            .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
+        let greatest = radii.iter().fold(0.0, |a: f64, b| if *b > a { *b } else { a });
         let n_params = first.n_params();
         let score = Score::new(loss, row_norm, greatest, n_params)?
             .of_records(first.terms.unit, first.terms.weighting.is_some());
         let n = first.terms.n_samples;
         let allotted = match method {
             TuningMethod::Chunks => allot_to_chunks(candidates.len(), n, budget, &score)?,
-            TuningMethod::Repeat {
-                shape,
-                expected_runs,
-            } => {
+            TuningMethod::Repeat { shape, expected_runs } => {
                 let count = RunCount::new(shape, expected_runs)?;
                 allot_to_runs(candidates, count, budget, &score)?
             }
@@ -197,21 +191,14 @@ struct Allotment {
 }
 
 /// Every part may spend everything, because a record is in one of them.
-fn allot_to_chunks(
-    n_candidates: usize,
-    n: usize,
-    budget: Budget,
-    score: &Score,
-) -> Result<Allotment> {
+fn allot_to_chunks(n_candidates: usize, n: usize, budget: Budget, score: &Score) -> Result<Allotment> {
     let parts = n_candidates + 1;
     if n < parts {
         return Err(Error::Unsupported(format!(
             "n_samples must be at least {parts}, one record for each candidate and one to compare them, got {n}"
         )));
     }
-    let sizes: Vec<usize> = (0..parts)
-        .map(|i| n / parts + usize::from(i < n % parts))
-        .collect();
+    let sizes: Vec<usize> = (0..parts).map(|i| n / parts + usize::from(i < n % parts)).collect();
     let epsilon = exponential_epsilon(&budget)?;
     let sensitivity = score.sensitivity(n / parts)?;
     choice_lattice(epsilon, sensitivity)?;
@@ -228,12 +215,7 @@ fn allot_to_chunks(
 }
 
 /// Pure runs; under (ε, δ) zCDP runs where all candidates add Gaussian noise to the minimiser, and it is less or asked for.
-fn allot_to_runs(
-    candidates: &[Choices],
-    count: RunCount,
-    budget: Budget,
-    score: &Score,
-) -> Result<Allotment> {
+fn allot_to_runs(candidates: &[Choices], count: RunCount, budget: Budget, score: &Score) -> Result<Allotment> {
     let n = candidates[0].terms.n_samples;
     let epsilon = count.run_epsilon(pure_epsilon(&budget)?)?;
     let (model_epsilon, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
@@ -304,32 +286,21 @@ fn prefers_gaussian(candidates: &[Choices], epsilon: f64, rho: f64) -> bool {
     let params = c.n_params();
     // Variance of a coordinate at sensitivity 1.
     let less = 1.0 / (2.0 * rho) < (params as f64 + 1.0) / (epsilon * epsilon);
-    candidates
-        .iter()
-        .all(|c| c.perturbation == Perturbation::Output)
+    candidates.iter().all(|c| c.perturbation == Perturbation::Output)
         && !asked(candidates, NoiseKind::SphericalLaplace)
         && (less || asked(candidates, NoiseKind::Gaussian))
 }
 
 /// Candidates may differ in their models only: the rows are checked once, and all models are compared on them.
-pub(crate) fn check_common<'a>(
-    candidates: impl IntoIterator<Item = &'a Choices>,
-    loss: &dyn Loss,
-) -> Result<()> {
+pub(crate) fn check_common<'a>(candidates: impl IntoIterator<Item = &'a Choices>, loss: &dyn Loss) -> Result<()> {
     let facts = |c: &Choices| {
         [
             ("n_samples", c.terms.n_samples.to_string()),
             ("n_columns", c.n_columns.to_string()),
-            (
-                "intercept",
-                c.intercept.map_or("none".into(), |s| s.to_string()),
-            ),
+            ("intercept", c.intercept.map_or("none".into(), |s| s.to_string())),
             ("row_norm", c.rows.to_string()),
             ("unit of privacy", c.terms.unit.to_string()),
-            (
-                "weights",
-                c.terms.weighting.map_or("none".into(), |w| w.to_string()),
-            ),
+            ("weights", c.terms.weighting.map_or("none".into(), |w| w.to_string())),
         ]
     };
     let mut first = None;

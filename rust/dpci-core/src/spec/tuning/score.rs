@@ -35,12 +35,7 @@ pub(crate) struct Score {
 
 impl Score {
     /// The mean of `loss` at predictors of `n_params` terms and size at most `row_norm · radius`.
-    pub(crate) fn new(
-        loss: Arc<dyn Loss>,
-        row_norm: f64,
-        radius: f64,
-        n_params: usize,
-    ) -> Result<Self> {
+    pub(crate) fn new(loss: Arc<dyn Loss>, row_norm: f64, radius: f64, n_params: usize) -> Result<Self> {
         // Up past the rounding of norms, of the projection and of the predictors.
         let predictor = row_norm * radius * (1.0 + 1e-9);
         check_predictor(&*loss, predictor)?;
@@ -52,8 +47,7 @@ impl Score {
             )));
         }
         let greatest = loss.greatest_value(predictor)?;
-        let predictor_rounding =
-            (n_params as f64 + 2.0) * f64::EPSILON * predictor * loss.sup_slope(predictor);
+        let predictor_rounding = (n_params as f64 + 2.0) * f64::EPSILON * predictor * loss.sup_slope(predictor);
         Ok(Self {
             loss,
             range,
@@ -230,10 +224,7 @@ mod tests {
         let (lattice, denominator) = choice_lattice(1e-6, 1.0).unwrap();
         assert!((lattice - 0.5_f64.powi(26)).abs() < f64::MIN_POSITIVE);
         let exact = 134_217_730_000_000;
-        assert!(
-            (exact..=exact + 1000).contains(&denominator),
-            "{denominator}"
-        );
+        assert!((exact..=exact + 1000).contains(&denominator), "{denominator}");
         assert_eq!(whole(3.2).unwrap(), 4);
         assert_eq!(whole(0.0).unwrap(), 0);
         let most = 2.0_f64.powi(62);

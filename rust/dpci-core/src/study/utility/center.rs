@@ -61,12 +61,7 @@ impl Center {
 
 impl Utility {
     /// The minimiser without noise at a λ.
-    pub fn center(
-        &self,
-        l2_strength: f64,
-        start: Option<&[f64]>,
-        exec: &Executor<'_>,
-    ) -> Result<Center> {
+    pub fn center(&self, l2_strength: f64, start: Option<&[f64]>, exec: &Executor<'_>) -> Result<Center> {
         check_positive("l2_strength", l2_strength)?;
         let params = self.minimize(l2_strength, None, start, self.tolerance, exec)?;
         let (_, mut hessian) = self.risk_derivatives(&params, exec)?;
@@ -110,12 +105,7 @@ impl Utility {
     }
 
     /// The shift m of the mean parameters under noise whose coordinates have this variance.
-    pub fn mean_shift(
-        &self,
-        center: &Center,
-        variance: f64,
-        exec: &Executor<'_>,
-    ) -> Result<Vec<f64>> {
+    pub fn mean_shift(&self, center: &Center, variance: f64, exec: &Executor<'_>) -> Result<Vec<f64>> {
         let dim = self.n_params();
         if self.perturbation == Perturbation::Output {
             return Ok(vec![0.0; dim]);
@@ -127,8 +117,7 @@ impl Utility {
             for range in blocks(chunks[c].clone()) {
                 exec.check()?;
                 let [std_devs, slope, change, weights] = buffers.each_mut();
-                let [std_devs, slope, change] =
-                    [std_devs, slope, change].map(|b| &mut b[..range.len()]);
+                let [std_devs, slope, change] = [std_devs, slope, change].map(|b| &mut b[..range.len()]);
                 let here = &center.predictor[range.clone()];
                 let y = self.design.targets(range.clone());
                 center.std_devs(range.clone(), variance, std_devs);
@@ -216,10 +205,7 @@ impl Utility {
                 all.2[0].merge(&part.2[0]);
                 all
             })
-            .ok_or(Error::Empty {
-                rows: 0,
-                params: dim,
-            })?;
+            .ok_or(Error::Empty { rows: 0, params: dim })?;
         Ok(Smoothed {
             value: value / n,
             gradient: gradient.iter().map(|g| g / n).collect(),

@@ -17,13 +17,7 @@ pub enum Metric {
 
 impl Metric {
     /// Evaluates a batch; all slices have the length of `u`.
-    pub(super) fn evaluate(
-        self,
-        loss: &dyn Loss,
-        u: &[f64],
-        y: &[f64],
-        out: Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn evaluate(self, loss: &dyn Loss, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         match self {
             Self::Loss => loss.evaluate(u, y, out),
             Self::SmoothedAccuracy { width } => {

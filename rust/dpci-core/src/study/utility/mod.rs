@@ -172,8 +172,7 @@ impl Utility {
             let params = if let Some(params) = given {
                 params
             } else {
-                let center =
-                    self.minimize(level.l2_strength, None, start, spec.study_tolerance(), exec)?;
+                let center = self.minimize(level.l2_strength, None, start, spec.study_tolerance(), exec)?;
                 let shift = noise.iter().map(|u| level.scale * u);
                 center.iter().zip(shift).map(|(c, b)| c + b).collect()
             };
@@ -187,10 +186,7 @@ impl Utility {
         let params = if let Some(params) = given {
             params
         } else {
-            let linear: Vec<f64> = noise
-                .iter()
-                .map(|u| level.scale * u / self.n_samples)
-                .collect();
+            let linear: Vec<f64> = noise.iter().map(|u| level.scale * u / self.n_samples).collect();
             let (linear, tolerance) = (Some(&linear[..]), spec.study_tolerance());
             self.minimize(level.l2_strength, linear, start, tolerance, exec)?
         };
@@ -227,13 +223,7 @@ impl Utility {
 
     /// Gradient of the objective perturbed by the anchor's noise at another level, from that of the data's part; the residual
     /// is not yet taken off.
-    fn perturbed_gradient(
-        &self,
-        anchor: &Anchor,
-        level: Level,
-        params: &[f64],
-        gradient: &[f64],
-    ) -> Vec<f64> {
+    fn perturbed_gradient(&self, anchor: &Anchor, level: Level, params: &[f64], gradient: &[f64]) -> Vec<f64> {
         let own = |j: usize| {
             let noise = level.scale * anchor.noise[j] / self.n_samples;
             gradient[j] + level.l2_strength * params[j] + noise

@@ -127,12 +127,7 @@ impl Group<'_> {
     }
 
     /// The Newton step of each budget at its point.
-    fn solve(
-        &self,
-        points: &[Vec<f64>],
-        slopes: &Slopes,
-        exec: &Executor<'_>,
-    ) -> Result<Vec<Vec<f64>>> {
+    fn solve(&self, points: &[Vec<f64>], slopes: &Slopes, exec: &Executor<'_>) -> Result<Vec<Vec<f64>>> {
         let mut descents: Vec<Descent> = points
             .iter()
             .enumerate()

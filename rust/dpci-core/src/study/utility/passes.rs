@@ -70,10 +70,8 @@ impl Utility {
                 let curvature = &mut curvatures[at..at + n];
                 predict_rows(rows, points, intercept, u);
                 lanes_spread(self.design.targets(range.clone()), y);
-                let out =
-                    Batch::derivatives(slope.as_flattened_mut(), curvature.as_flattened_mut());
-                self.loss
-                    .evaluate(u.as_flattened(), y.as_flattened(), out)?;
+                let out = Batch::derivatives(slope.as_flattened_mut(), curvature.as_flattened_mut());
+                self.loss.evaluate(u.as_flattened(), y.as_flattened(), out)?;
                 if let Some(counts) = self.counts(&range, &mut buffer) {
                     weigh(slope, counts);
                     weigh(curvature, counts);
@@ -83,10 +81,7 @@ impl Utility {
             })?;
             Ok(curvatures)
         })?;
-        Ok(Slopes {
-            gradients,
-            curvature,
-        })
+        Ok(Slopes { gradients, curvature })
     }
 
     /// Products of the data's part of each Hessian with a direction.
@@ -117,12 +112,7 @@ impl Utility {
     }
 
     /// The mean of a metric over the records at each point.
-    pub fn means(
-        &self,
-        metric: Metric,
-        points: &[Vec<f64>],
-        exec: &Executor<'_>,
-    ) -> Result<Vec<f64>> {
+    pub fn means(&self, metric: Metric, points: &[Vec<f64>], exec: &Executor<'_>) -> Result<Vec<f64>> {
         for point in points {
             check_length("params", self.n_params(), point.len())?;
         }
@@ -135,13 +125,7 @@ impl Utility {
     }
 
     /// Sums of a metric at the first `n_points` points.
-    fn totals(
-        &self,
-        metric: Metric,
-        points: &[Lane],
-        n_points: usize,
-        exec: &Executor<'_>,
-    ) -> Result<Vec<f64>> {
+    fn totals(&self, metric: Metric, points: &[Lane], n_points: usize, exec: &Executor<'_>) -> Result<Vec<f64>> {
         let chunks = self.design.chunks();
         let parts = exec.map(chunks.len(), |c| {
             let mut sums = vec![0.0; n_points];
@@ -181,30 +165,21 @@ impl Utility {
         exec: &Executor<'_>,
     ) -> Result<()> {
         let mut buffer = [[0.0; LANES]; LANE_BLOCK];
-        for_each_block(
-            &self.design,
-            all.clone(),
-            exec,
-            |range, rows: LaneRows<'_>| {
-                let u = &mut buffer[..range.len()];
-                predict_rows(rows, points, self.design.intercept(), u);
-                let at = range.start - all.start;
-                for (l, predictor) in predictors.iter_mut().enumerate() {
-                    for (p, u) in predictor[at..].iter_mut().zip(u.iter()) {
-                        *p = u[l];
-                    }
+        for_each_block(&self.design, all.clone(), exec, |range, rows: LaneRows<'_>| {
+            let u = &mut buffer[..range.len()];
+            predict_rows(rows, points, self.design.intercept(), u);
+            let at = range.start - all.start;
+            for (l, predictor) in predictors.iter_mut().enumerate() {
+                for (p, u) in predictor[at..].iter_mut().zip(u.iter()) {
+                    *p = u[l];
                 }
-                Ok(())
-            },
-        )
+            }
+            Ok(())
+        })
     }
 
     /// Gradient and Hessian of the data's part of the risk at a point, without the regulariser.
-    pub(super) fn risk_derivatives(
-        &self,
-        params: &[f64],
-        exec: &Executor<'_>,
-    ) -> Result<(Vec<f64>, Vec<f64>)> {
+    pub(super) fn risk_derivatives(&self, params: &[f64], exec: &Executor<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         self.derivatives(Metric::Loss, params, self.n_samples, exec)
     }
 
@@ -257,10 +232,7 @@ impl Utility {
                 total.1[0].merge(&part.1[0]);
                 total
             })
-            .ok_or(crate::Error::Empty {
-                rows: 0,
-                params: dim,
-            })?;
+            .ok_or(crate::Error::Empty { rows: 0, params: dim })?;
         let gradient = gradient.iter().map(|g| g / divisor).collect();
         Ok((gradient, gram.finish(divisor)))
     }

@@ -36,14 +36,7 @@ const LOGISTIC: [(f64, f64); 8] = [
 
 impl Metric {
     /// Mean of [`Metric::evaluate`] for at most [`BLOCK`] rows, over normal moves of `u` by these standard deviations.
-    pub(super) fn average(
-        self,
-        loss: &dyn Loss,
-        u: &[f64],
-        std_devs: &[f64],
-        y: &[f64],
-        out: Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn average(self, loss: &dyn Loss, u: &[f64], std_devs: &[f64], y: &[f64], out: Batch<'_>) -> Result<()> {
         match self {
             Self::Loss => average_loss(loss, u, std_devs, y, out),
             Self::SmoothedAccuracy { width } => {
@@ -54,13 +47,7 @@ impl Metric {
     }
 }
 
-fn average_loss(
-    loss: &dyn Loss,
-    u: &[f64],
-    std_devs: &[f64],
-    y: &[f64],
-    mut out: Batch<'_>,
-) -> Result<()> {
+fn average_loss(loss: &dyn Loss, u: &[f64], std_devs: &[f64], y: &[f64], mut out: Batch<'_>) -> Result<()> {
     let n = u.len();
     let mut buffers = [[0.0; BLOCK]; 3];
     let [moved, slope, curvature] = buffers.each_mut().map(|b| &mut b[..n]);
@@ -146,9 +133,7 @@ mod tests {
             let p = 1.0 / (1.0 + (-(margin + std_dev * z) / width).exp());
             let slope = p * (1.0 - p) / width;
             let values = [p, slope, slope * (1.0 - 2.0 * p) / width];
-            sums.iter_mut()
-                .zip(values)
-                .for_each(|(s, v)| *s += weight * v);
+            sums.iter_mut().zip(values).for_each(|(s, v)| *s += weight * v);
         }
         sums
     }
@@ -180,10 +165,7 @@ mod tests {
             assert!((curvature + 0.6 * density / 0.25).abs() < 1e-7);
             for (margin, std_dev) in [(0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (40.0, 0.1)] {
                 let all = smoothed_step(width, margin, std_dev);
-                assert!(
-                    all.iter().all(|v| v.is_finite()),
-                    "{width} {margin}: {all:?}"
-                );
+                assert!(all.iter().all(|v| v.is_finite()), "{width} {margin}: {all:?}");
             }
         }
     }

@@ -100,9 +100,7 @@ fn storages(spec: &Spec) -> [Utility; 3] {
 
 fn points(n: usize) -> Vec<Vec<f64>> {
     let entry = |p: usize, j: usize| ((p * 7 + j * 3) as f64 * 0.31).sin() * 2.0;
-    (0..n)
-        .map(|p| (0..=WIDTH).map(|j| entry(p, j)).collect())
-        .collect()
+    (0..n).map(|p| (0..=WIDTH).map(|j| entry(p, j)).collect()).collect()
 }
 
 fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
@@ -159,15 +157,10 @@ fn passes_equal_plain_sums() {
         let lanes = interleave(&points[..9]);
         let directions = interleave(&points[9..18]);
         let slopes = utility.slopes(&lanes, &exec).unwrap();
-        let products = utility
-            .hessian_products(&slopes, &directions, &exec)
-            .unwrap();
+        let products = utility.hessian_products(&slopes, &directions, &exec).unwrap();
         for l in 0..9 {
             let (g, h) = utility.risk_derivatives(&points[l], &exec).unwrap();
-            let product: Vec<f64> = h
-                .chunks(dim)
-                .map(|r| vector::dot(r, &points[9 + l]))
-                .collect();
+            let product: Vec<f64> = h.chunks(dim).map(|r| vector::dot(r, &points[9 + l])).collect();
             assert!(close(&lane(&slopes.gradients, l), &g, 1e-12));
             assert!(close(&lane(&products, l), &product, 1e-12));
         }
@@ -200,12 +193,7 @@ fn exact_steps(utility: &Utility, anchor: &Anchor, spec: &Spec, n_steps: usize) 
     let mut point = anchor.params.clone();
     for _ in 0..n_steps {
         let here = objective(level, &at(level), &point);
-        let gradient: Vec<f64> = here
-            .gradient
-            .iter()
-            .zip(&residual)
-            .map(|(g, r)| g - r)
-            .collect();
+        let gradient: Vec<f64> = here.gradient.iter().zip(&residual).map(|(g, r)| g - r).collect();
         let factor = Cholesky::new(&here.hessian.unwrap(), point.len(), "H").unwrap();
         for (p, s) in point.iter_mut().zip(factor.solve(&gradient)) {
             *p -= s;
@@ -223,13 +211,7 @@ fn predictions_are_newton_steps() {
     ] {
         let measured = spec(Arc::clone(&loss), Perturbation::Objective, 2.0);
         let others: Vec<Spec> = (0..19)
-            .map(|i| {
-                spec(
-                    Arc::clone(&loss),
-                    Perturbation::Objective,
-                    1.0 + 0.3 * f64::from(i),
-                )
-            })
+            .map(|i| spec(Arc::clone(&loss), Perturbation::Objective, 1.0 + 0.3 * f64::from(i)))
             .collect();
         let others: Vec<&Spec> = others.iter().collect();
         for utility in storages(&measured) {
@@ -237,18 +219,12 @@ fn predictions_are_newton_steps() {
             // Also parameters that minimise nothing.
             let odd = points(1).remove(0);
             for params in [None, Some(&odd[..])] {
-                let anchor = utility
-                    .anchor(&measured, noise.clone(), params, None, &exec)
-                    .unwrap();
+                let anchor = utility.anchor(&measured, noise.clone(), params, None, &exec).unwrap();
                 for n_steps in [1, 2, 3] {
                     let got = utility.predict(&anchor, &others, n_steps, &exec).unwrap();
                     for (got, spec) in got.iter().zip(&others) {
                         let expected = exact_steps(&utility, &anchor, spec, n_steps);
-                        let moved: Vec<f64> = expected
-                            .iter()
-                            .zip(&anchor.params)
-                            .map(|(e, p)| e - p)
-                            .collect();
+                        let moved: Vec<f64> = expected.iter().zip(&anchor.params).map(|(e, p)| e - p).collect();
                         let tolerance = if n_steps == 1 { 1e-11 } else { 2e-3 };
                         let tolerance = tolerance * vector::norm(&moved) + 1e-12;
                         assert!(close(got, &expected, tolerance), "{n_steps}: {got:?}");
@@ -268,9 +244,7 @@ fn output_perturbation_moves_along_the_draw() {
     let (measured, other) = (at(1.0), at(0.5));
     let [utility, ..] = storages(&measured);
     let noise = Utility::draw_noise(&measured, 5, 0).unwrap();
-    let anchor = utility
-        .anchor(&measured, noise.clone(), None, None, &exec)
-        .unwrap();
+    let anchor = utility.anchor(&measured, noise.clone(), None, None, &exec).unwrap();
     let center = utility.center(0.02, None, &exec).unwrap();
     let got = utility.predict(&anchor, &[&other], 1, &exec).unwrap();
     let expected: Vec<f64> = center
@@ -280,11 +254,7 @@ fn output_perturbation_moves_along_the_draw() {
         .map(|(c, u)| c + other.law().scale() * u)
         .collect();
     assert!(close(&got[0], &expected, 1e-10));
-    assert!(close(
-        &utility.mean_shift(&center, 1.0, &exec).unwrap(),
-        &[0.0; 6],
-        0.0
-    ));
+    assert!(close(&utility.mean_shift(&center, 1.0, &exec).unwrap(), &[0.0; 6], 0.0));
 }
 
 #[test]
@@ -328,10 +298,7 @@ fn smoothing_is_quadrature_over_every_row() {
         let got = utility.mean_shift(&center, variance, &exec).unwrap();
         let size = vector::norm(&shift);
         // What the seven nodes of the rule leave.
-        assert!(
-            size > 1e-4 && close(&got, &shift, 1e-3 * size),
-            "{got:?} {shift:?}"
-        );
+        assert!(size > 1e-4 && close(&got, &shift, 1e-3 * size), "{got:?} {shift:?}");
         for metric in [Metric::Loss, Metric::SmoothedAccuracy { width: 0.5 }] {
             let (mut value, mut gradient) = (0.0, vec![0.0; dim]);
             let mut hessian = vec![0.0; dim * dim];
@@ -349,15 +316,9 @@ fn smoothing_is_quadrature_over_every_row() {
                     }
                 }
             }
-            let got = utility
-                .smoothed(&center, metric, variance, &shift, &exec)
-                .unwrap();
+            let got = utility.smoothed(&center, metric, variance, &shift, &exec).unwrap();
             assert!((got.value / value - 1.0).abs() < 1e-3);
-            assert!(close(
-                &got.gradient,
-                &gradient,
-                1e-3 * vector::norm(&gradient)
-            ));
+            assert!(close(&got.gradient, &gradient, 1e-3 * vector::norm(&gradient)));
             assert!(close(&got.hessian, &hessian, 3e-3 * vector::norm(&hessian)));
         }
     }
@@ -369,29 +330,13 @@ fn bad_arguments_are_refused() {
     let spec = logistic(1.0);
     let [utility, ..] = storages(&spec);
     let noise = Utility::draw_noise(&spec, 5, 0).unwrap();
-    assert!(
-        utility
-            .anchor(&spec, vec![0.0; 2], None, None, &exec)
-            .is_err()
-    );
-    assert!(
-        utility
-            .anchor(&spec, noise, Some(&[0.0]), None, &exec)
-            .is_err()
-    );
+    assert!(utility.anchor(&spec, vec![0.0; 2], None, None, &exec).is_err());
+    assert!(utility.anchor(&spec, noise, Some(&[0.0]), None, &exec).is_err());
     assert!(utility.means(Metric::Loss, &[vec![0.0]], &exec).is_err());
-    assert!(
-        utility
-            .mean_derivatives(Metric::Loss, &[0.0], &exec)
-            .is_err()
-    );
+    assert!(utility.mean_derivatives(Metric::Loss, &[0.0], &exec).is_err());
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(utility.center(bad, None, &exec).is_err());
     }
     let center = utility.center(0.02, None, &exec).unwrap();
-    assert!(
-        utility
-            .smoothed(&center, Metric::Loss, 1.0, &[0.0], &exec)
-            .is_err()
-    );
+    assert!(utility.smoothed(&center, Metric::Loss, 1.0, &[0.0], &exec).is_err());
 }
