@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::loss::{HuberHinge, Squared, moment_rounding};
-use crate::noise::{Law, MatrixLaw};
+use crate::noise::{Law, LevelTotals, MatrixLaw};
 use crate::privacy::Perturbation::Output;
 use crate::privacy::Split;
 use crate::row_domain::{Blocks, RowDomain};
+use crate::spec::fit::matrix_seal;
+use crate::spec::seal::Part;
 use crate::spec::{MatrixNoise, MomentNoise, Terms};
 
 /// R²/n of the base choices.
@@ -306,4 +308,33 @@ fn level_totals_have_seven_times_the_weight_of_the_hessian() {
     let (hessian, levels) = (noise.hessian.unwrap(), noise.levels.unwrap());
     // Cells have weights, and entries of the Hessian squares of rows, at most .6² + .8² + .75².
     assert_near(hessian.law.scale() / levels.scale(), 7.0 * 1.5625, 1e-12);
+}
+
+#[test]
+fn the_seal_of_the_hessian_hides_the_errors_of_draws_of_level_totals() {
+    let blocks = Blocks::new(vec![0.6, 0.8], vec![0, 1]).unwrap();
+    let spec = spec(Choices {
+        rows: RowDomain::Blocks(Arc::new(blocks)),
+        moments: Moments::Levels,
+        ..choices(Perturbation::Objective, pure(1.0))
+    });
+    let noise = spec.moment_noise(0.0).unwrap().unwrap();
+    let sealed = |further: f64| {
+        let greatest = LevelTotals::FINER * 0.25;
+        let roundings = [spec.rounding(moment_rounding), spec.choices.loss.tail_roundings(0.0)];
+        let hessian = noise.hessian.unwrap();
+        matrix_seal(
+            Part::Hessian,
+            &spec.bounds,
+            hessian,
+            greatest,
+            roundings,
+            further,
+            spec.seal_cost,
+        )
+        .unwrap()
+    };
+    let error = LevelTotals::FINER * noise.levels.as_ref().unwrap().error_bound().unwrap();
+    assert_near(noise.hessian_seal.unwrap().distance(), sealed(error).distance(), 1e-12);
+    assert!(sealed(error).distance() > 1.01 * sealed(0.0).distance());
 }
