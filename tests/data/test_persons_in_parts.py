@@ -62,22 +62,18 @@ def straddling():
     return chunks(ids)
 
 
+def typed(others, last):
+    """Ids of one type in all parts but the fourth."""
+    return [(x, y, {"id": b["id"].astype(last if k == 3 else others)}) for k, (x, y, b) in enumerate(chunks())]
+
+
 REFUSED = {
     "straddles": (straddling, "all of their rows in one part"),
     "missing": (lambda: chunks(np.where(np.arange(N) == N - 1, np.nan, IDS)), "id in every row"),
     "two types in a part": (lambda: chunks([*map(int, IDS[:-1]), "x"]), "ids of one type"),
-    "texts after integers": (
-        lambda: [(x, y, {"id": b["id"].astype(str) if k == 3 else b["id"]}) for k, (x, y, b) in enumerate(chunks())],
-        "ids of one type in all parts",
-    ),
-    "floats after integers": (
-        lambda: [(x, y, {"id": b["id"].astype(float) if k == 3 else b["id"]}) for k, (x, y, b) in enumerate(chunks())],
-        "ids of one type in all parts",
-    ),
-    "two precisions": (
-        lambda: [(x, y, {"id": b["id"].astype(f"f{4 + 4 * (k == 3)}")}) for k, (x, y, b) in enumerate(chunks())],
-        "ids of one type in all parts",
-    ),
+    "texts after integers": (lambda: typed(int, str), "ids of one type in all parts"),
+    "floats after integers": (lambda: typed(int, float), "ids of one type in all parts"),
+    "two precisions": (lambda: typed("f4", "f8"), "ids of one type in all parts"),
     "tuples": (lambda: chunks([(int(i),) for i in IDS]), "whose values tell them apart"),
     "too few": (lambda: [(x, y, {"id": b["id"][1:]}) for x, y, b in chunks()], "one id for each"),
     "no column": (lambda: [(x, y) for x, y, _ in chunks()], "must have the column 'id'"),

@@ -14,6 +14,7 @@ from dpci import datasets
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import ADULT, CATALOGUE, CREDIT_DEFAULT
 from dpci.errors import DpciError, InvalidInput
+from support.kddcup99 import empty_home
 
 
 def here(name: str, split: str) -> bool:
@@ -135,15 +136,7 @@ def test_unknown_names() -> None:
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty DPCI_DATA, an empty cache and no network."""
-    monkeypatch.setenv("DPCI_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
-
-    def offline(*_: object) -> None:
-        raise OSError("the network is down")
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", offline)
-    return tmp_path
+    return empty_home(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("nowhere")

@@ -14,7 +14,7 @@ from dpci.inference.common_levels import COMMON as COMMON_SHARE
 from dpci.inference.common_levels import LEAST_COVERAGE, SHOWN, TELLING, isometric_std_dev
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, Squared
 from dpci.released.model import record_of
-from support.fits import make_rows
+from support.fits import BOUND, LEVELS, SIZE, make_levels, make_rows
 from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
@@ -141,25 +141,14 @@ def test_intervals_cover_where_the_hessian_is_the_ridge_alone(loss):
     assert 0.93 < np.mean(covered) < 0.975
 
 
-BOUND, LEVELS, SIZE, STRENGTH = 0.3, 30, 4000, 0.02
+STRENGTH = 0.02
 ROWS = dpci.rows.Blocks([0.5], groups=[(range(1, 1 + LEVELS), BOUND)])
 OPTIONS = {"rows": ROWS, "l2_strength": STRENGTH, "classes": (-1, 1)}
 COMMON = "x3"
 
 
-def table(common=0.9):
-    """A number and the indicators of one category, of which most records have the level at position 3."""
-    rng = np.random.default_rng(3)
-    level = np.where(rng.random(SIZE) < common, 2, rng.integers(0, LEVELS, SIZE))
-    X = np.zeros((SIZE, 1 + LEVELS))
-    X[:, 0] = rng.uniform(-0.5, 0.5, SIZE)
-    X[np.arange(SIZE), 1 + level] = BOUND
-    y = np.where(2.0 * X[:, 0] - 0.5 + rng.logistic(size=SIZE) > 0.0, 1, -1)
-    return X, y
-
-
 def fitted(epsilon, *, seed=1, common=0.9, **changed):
-    return dpci.fit(*table(common), **assembled(budget=dpci.PureDP(epsilon), seed=seed, **{**OPTIONS, **changed}))
+    return dpci.fit(*make_levels(common), **assembled(budget=dpci.PureDP(epsilon), seed=seed, **{**OPTIONS, **changed}))
 
 
 def by_hand(result):
@@ -281,7 +270,7 @@ def test_a_plan_names_what_the_fit_will_hide_before_it_is_paid():
 def test_the_level_that_is_warned_of_is_covered_less_if_it_is_common(common):
     """300 simulated fits: a coverage of .90 gives less than .8, and .95 less than .86, with probability below 1e-6."""
     study = dpci.simulate.coverage(
-        *table(common), budget=dpci.PureDP(0.3), n_replicates=300, n_variability=0, seed=4, **OPTIONS
+        *make_levels(common), budget=dpci.PureDP(0.3), n_replicates=300, n_variability=0, seed=4, **OPTIONS
     )
     covered = np.asarray(study.coverage_by_param)[1 + 2]
     assert covered < 0.8 if common == 0.9 else covered > 0.86

@@ -16,6 +16,7 @@ from dpci.released.model import record_of
 from dpci.rows import Blocks
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.blocks import gauge
+from support.fits import BOUND, LEVELS, make_levels
 
 ROWS = Blocks([1.0], groups=[([1, 2, 3], 1.0), ([4, 5], 0.5)])
 N = 4000
@@ -197,26 +198,16 @@ def test_a_study_has_the_intervals_of_a_fit_under_gaussian_noise(relation):
     assert study.coverage > 0.88
 
 
-BOUND, LEVELS, SIZE, STRENGTH = 0.3, 30, 4000, 0.02
+STRENGTH = 0.02
 DOMAIN = dpci.rows.Blocks([0.5], groups=[(range(1, 1 + LEVELS), BOUND)])
 WITH_LEVELS = dpci.ObjectivePerturbation(moments="levels")
 COMMON = 3
 
 
-def table():
-    """A number and the indicators of one category, of which most records have the level at position 3."""
-    rng = np.random.default_rng(3)
-    level = np.where(rng.random(SIZE) < 0.9, COMMON - 1, rng.integers(0, LEVELS, SIZE))
-    X = np.zeros((SIZE, 1 + LEVELS))
-    X[:, 0] = rng.uniform(-0.5, 0.5, SIZE)
-    X[np.arange(SIZE), 1 + level] = BOUND
-    return X, np.where(2.0 * X[:, 0] - 0.5 + rng.logistic(size=SIZE) > 0.0, 1, -1)
-
-
 def fitted(epsilon, **changed):
     keywords = {"rows": DOMAIN, "l2_strength": STRENGTH, "classes": (-1, 1), "seed": 1}
     keywords |= {"mechanism": WITH_LEVELS, **changed}
-    return dpci.fit(*table(), budget=dpci.PureDP(epsilon), **keywords)
+    return dpci.fit(*make_levels(), budget=dpci.PureDP(epsilon), **keywords)
 
 
 # The formulas of the appendix, once more.
@@ -330,7 +321,7 @@ def test_without_noise_intervals_are_those_of_the_matrices():
 
 def test_a_common_level_is_covered_and_intervals_are_not_longer():
     """Over 400 releases: of a coverage of .93 at most .86 has a probability below 1e-6, of .75 at least .84."""
-    X, y = table()
+    X, y = make_levels()
     keywords = {"rows": DOMAIN, "l2_strength": STRENGTH, "classes": (-1, 1), "budget": dpci.PureDP(0.5), "n_threads": 1}
     keywords |= {"n_replicates": 400, "n_variability": 0, "seed": 5}
     joint = dpci.simulate.coverage(X, y, **keywords)

@@ -5,7 +5,6 @@ import inspect
 import json
 import pickle
 import re
-import threading
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ def rows():
     return make_rows()
 
 
-def fit(rows, **keywords):
+def fit(rows, /, **keywords):
     return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
@@ -120,33 +119,12 @@ def test_summary_has_what_a_reader_needs(rows):
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_plot(rows, tmp_path):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("agg")
-    axes = fit(rows).plot(level=0.9)
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["x0", "x1", "x2", "intercept"]
-    axes.figure.savefig(tmp_path / "forest.png")
-    given = plt.subplots()[1]
-    assert fit(rows).plot(ax=given) is given
-    plt.close("all")
-
-
-def test_plot_without_matplotlib(rows, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(dpci.DpciError, match=r"dpci\[plot\]"):
-        fit(rows).plot()
-
-
-def fitted(rows, /, **keywords):
-    return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
-
-
 SOFT_LABELS = custom_losses.soft_labels()
 CUSTOM_LOGISTIC = custom_losses.logistic(one_signed=True)
 
 
 def test_shapes_and_names(rows):
-    result = fitted(rows)
+    result = fit(rows)
     k = D + 1
     assert result.names == ("x0", "x1", "x2", "intercept")
     assert result.params.shape == result.std_errors.shape == result.pvalues.shape == (k,)
@@ -163,19 +141,19 @@ def test_shapes_and_names(rows):
 
 
 def test_without_intercept(rows):
-    result = fitted(rows, intercept=False)
+    result = fit(rows, intercept=False)
     assert result.names == ("x0", "x1", "x2")
     np.testing.assert_allclose(result.decision_function(rows[0]), rows[0] @ result.params)
 
 
 def test_intercept_scale(rows):
-    result = fitted(rows, intercept=0.5)
+    result = fit(rows, intercept=0.5)
     expected = rows[0] @ result.params[:-1] + 0.5 * result.params[-1]
     np.testing.assert_allclose(result.decision_function(rows[0]), expected)
 
 
 def test_arrays_are_read_only(rows):
-    result = fitted(rows)
+    result = fit(rows)
     intervals = result.conf_int()
     for array in (result.params, result.hessian, result.cov, result.std_errors, result.pvalues, intervals.lower):
         with pytest.raises(ValueError, match="read-only"):
@@ -196,7 +174,7 @@ def test_arrays_are_read_only(rows):
 )
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
 def test_every_mechanism(rows, budget, mechanism, calibration):
-    result = fitted(rows, budget=budget, mechanism=mechanism, calibration=calibration, projection="floor")
+    result = fit(rows, budget=budget, mechanism=mechanism, calibration=calibration, projection="floor")
     assert result.budget == result.spent == budget
     assert np.isfinite(np.asarray(result.conf_int())).all()
     privacy = result.privacy
@@ -213,14 +191,14 @@ def test_every_mechanism(rows, budget, mechanism, calibration):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber_hinge", Logistic(), HuberHinge(h=1.0), SmoothHinge(s=0.5)])
 def test_losses(rows, loss):
-    result = fitted(rows, loss=loss)
+    result = fit(rows, loss=loss)
     assert (result.predict(rows[0]) == rows[1]).mean() > 0.6
     assert result.loss["slope_bound"] == 1.0
 
 
 def test_custom_loss_is_the_built_in_one(rows):
     # Of a custom loss no slope is known at a margin, so output perturbation has more noise for it.
-    custom, built_in = fitted(rows, loss=CUSTOM_LOGISTIC), fitted(rows)
+    custom, built_in = fit(rows, loss=CUSTOM_LOGISTIC), fit(rows)
     np.testing.assert_allclose(custom.params, built_in.params, atol=1e-6)
     assert "relies on the declared bounds" in custom.summary()
     assert "relies on the declared bounds" not in built_in.summary()
@@ -256,7 +234,7 @@ def test_real_targets(rows):
 )
 def test_labels(rows, labels, classes, expected):
     X, y = rows
-    result = fitted((X, np.array(labels)[y]), classes=classes)
+    result = fit((X, np.array(labels)[y]), classes=classes)
     assert result.classes == expected
     predicted = result.predict(X)
     assert set(predicted) == set(labels)
@@ -266,37 +244,37 @@ def test_labels(rows, labels, classes, expected):
 
 
 def test_one_class_alone_is_legal_when_declared(rows):
-    result = fitted((rows[0], np.ones(N)), classes=(0, 1))
+    result = fit((rows[0], np.ones(N)), classes=(0, 1))
     assert (result.predict(rows[0]) == 1).all()
 
 
 def test_frames_keep_names(rows):
     frame = pd.DataFrame(rows[0], columns=["age", "hours", "gain"])
-    result = fitted((frame, rows[1]))
+    result = fit((frame, rows[1]))
     assert result.names == ("age", "hours", "gain", "intercept")
-    np.testing.assert_array_equal(result.params, fitted(rows).params)
+    np.testing.assert_array_equal(result.params, fit(rows).params)
     np.testing.assert_array_equal(result.predict(frame), result.predict(rows[0]))
     with pytest.raises(dpci.InvalidInput, match="column 1 must be 'hours', got 'gain'"):
         result.predict(frame[["age", "gain", "hours"]])
     # The names of a fit on an array are made up, so any frame of that width will do.
-    fitted(rows).predict(frame)
+    fit(rows).predict(frame)
 
 
 def test_frames_of_mixed_numeric_columns(rows):
     frame = pd.DataFrame(np.round(rows[0]), columns=["a", "b", "c"]).clip(0, 1)
     mixed = frame.assign(a=frame["a"].astype(bool), b=frame["b"].astype("Int64"), c=frame["c"].astype("float32"))
-    np.testing.assert_array_equal(fitted((mixed, rows[1]), rows=2.0).params, fitted((frame, rows[1]), rows=2.0).params)
+    np.testing.assert_array_equal(fit((mixed, rows[1]), rows=2.0).params, fit((frame, rows[1]), rows=2.0).params)
 
 
 def test_same_seed_same_bits_for_any_number_of_threads(rows):
-    results = [dpci.threads(n)(fitted)(rows) for n in (None, 1, 2, 3)]
+    results = [dpci.threads(n)(fit)(rows) for n in (None, 1, 2, 3)]
     for result in results[1:]:
         assert result.to_json() == results[0].to_json()
 
 
 def test_moment_noise_warning(rows):
     with pytest.warns(dpci.MomentNoiseWarning, match=r"budget or a zCDP or \(epsilon, delta\) budget;") as caught:
-        result = fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
+        result = fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005)
     assert result.privacy["projection"] == "noise_aware"
     (warning,) = [str(one.message) for one in caught if one.category is dpci.MomentNoiseWarning]
     ratio = dpci.plan(n_samples=N, n_features=D, budget=dpci.PureDP(0.5), l2_strength=0.005).noise_ratio
@@ -305,19 +283,19 @@ def test_moment_noise_warning(rows):
     with pytest.warns(
         dpci.MomentNoiseWarning, match="reduce the noise, use a greater l2_strength, a greater budget;"
     ) as caught:
-        fitted(rows, budget=dpci.ApproxDP(0.1, 1e-6), l2_strength=0.005)
+        fit(rows, budget=dpci.ApproxDP(0.1, 1e-6), l2_strength=0.005)
     assert not any("delta" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")
 def test_little_noise_or_a_projection_that_does_not_count_it_gives_no_warning(rows):
-    fitted(rows, budget=dpci.PureDP(2.0), l2_strength=0.02)
-    fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, projection="floor")
-    fitted(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, mechanism="output")
+    fit(rows, budget=dpci.PureDP(2.0), l2_strength=0.02)
+    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, projection="floor")
+    fit(rows, budget=dpci.PureDP(0.5), l2_strength=0.005, mechanism="output")
 
 
 def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
-    result = fitted(rows, neighbors=dpci.AddRemove(2222))
+    result = fit(rows, neighbors=dpci.AddRemove(2222))
     assert result.n_samples == 2222
     # As a number of its own, not as digits of another.
     assert not re.search(rf"(?<![\d.e-]){N}(?![\d.])", result.to_json())
@@ -354,22 +332,6 @@ def test_plan_under_add_remove():
 def test_no_copy_of_contiguous_doubles(rows):
     X = np.ascontiguousarray(rows[0])
     assert np.shares_memory(dpci.data.arrays.as_matrix(X).values, X)
-
-
-def test_fit_from_many_threads(rows):
-    expected = fitted(rows).params
-    found = [None] * 8
-
-    def work(i):
-        found[i] = dpci.threads(1)(fitted)(rows).params
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for params in found:
-        np.testing.assert_array_equal(params, expected)
 
 
 def test_keywords_are_the_same_everywhere():

@@ -30,7 +30,7 @@ from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
 from support.keywords import assembled
 from support.labels import labels_of_boolean_type, labels_of_other_types
-from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
+from support.sklearn_rows import CHECKED, WEIGHTED, D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
 T, CLASSIFIERS = make_targets(X), [PrivateLogisticRegression(), PrivateLinearSVC()]
@@ -41,13 +41,7 @@ ESTIMATORS = [
     PrivateRegressor(),
 ]
 HUGE = 1e9
-# The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7. Some compare two fits,
-# to .01 for instance: that is not left to chance.
-CHECKED = {"epsilon": 1e5, "weights": dpci.Weights(bound=3.0), "seed": 1}
-WEIGHTED = {
-    "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
-    "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
-    "check_all_zero_sample_weights_error": "which weights are 0 is private",
+OF_CLASSES = WEIGHTED | {
     "check_class_weight_classifiers": "at its weight of 1000 and 50 records there is too much noise",
 }
 OF_WEIGHTS = ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
@@ -57,8 +51,8 @@ def expected_failures(estimator):
     if not get_tags(estimator).requires_fit:
         return {}
     if isinstance(estimator, PrivateRidge) and estimator.mechanism is None:
-        return WEIGHTED | dict.fromkeys(map("check_sample_weights_{}".format, OF_WEIGHTS), "weights need l2_strength")
-    return WEIGHTED
+        return OF_CLASSES | dict.fromkeys(map("check_sample_weights_{}".format, OF_WEIGHTS), "weights need l2_strength")
+    return OF_CLASSES
 
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
@@ -430,9 +424,6 @@ def test_examples_of_the_page():
         exec(block, names)
     assert names["search"].best_estimator_.epsilon == 1.0
     assert names["leaking"][0].mean_[0] == names["people"]["age"].mean()
-
-
-X, Y = make_rows()
 
 
 def frame_of(rows, names):

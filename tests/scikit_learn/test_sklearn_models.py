@@ -26,7 +26,7 @@ from dpci.sklearn.classifiers import PrivateMultinomialRegression
 from dpci.sklearn.linear import PrivateLinearRegression, PrivatePoissonRegressor, PrivateRegressor, PrivateRidge
 from dpci.sklearn.transformers import RowNormClipper
 from support.keywords import assembled
-from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
+from support.sklearn_rows import CHECKED, WEIGHTED, D, N, make_rows, make_targets, warnings_of
 
 X, _ = make_rows()
 LABELS = np.array(["mid", "high", "low"])
@@ -36,7 +36,6 @@ CLASSES = ("mid", "low", "high")
 ASKED = {"epsilon": 3.0, "l2_strength": 0.05, "classes": CLASSES}
 TWO = "its rows have two classes, for which PrivateLogisticRegression is"
 OTHERS = "its rows have other labels, or do not have every public class"
-CHECKED = {"epsilon": 1e5, "weights": dpci.Weights(bound=3.0), "seed": 1}  # some checks compare two fits
 OF_TWO = (
     "check_estimators_dtypes", "check_estimators_nan_inf", "check_estimators_pickle", "check_classifiers_classes",
     "check_classifier_data_not_an_array", "check_classifiers_train", "check_decision_proba_consistency",
@@ -49,11 +48,6 @@ OF_OTHERS = ("check_classifiers_classes", "check_classifiers_train", "check_deci
 quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 
-WEIGHTED = {
-    "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
-    "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
-    "check_all_zero_sample_weights_error": "which weights are 0 is private",
-}
 OF_WEIGHTS = ("pandas_series", "not_an_array", "shape", "not_overwritten")
 
 
@@ -150,22 +144,6 @@ def test_inferred_classes_are_told(seed):
     assert not given.result_.privacy["classes_inferred"]
 
 
-@quiet
-def test_persons_are_those_of_the_library():
-    whose = np.arange(N) // 3
-    for max_rows in (None, 2):
-        rule = dpci.Persons(max_rows=max_rows)
-        found = PrivateMultinomialRegression(**ASKED, persons=rule, seed=4).fit(X, Y, persons=whose).result_
-        expected = dpci.multinomial.fit(
-            X, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, rows="clip", seed=4,
-            persons=dpci.Persons(whose, max_rows=max_rows),
-        )  # fmt: skip
-        np.testing.assert_array_equal(found.params, expected.params)
-        assert found.n_samples == len(np.unique(whose))
-    with pytest.raises(InvalidInput, match="max_rows"):
-        PrivateMultinomialRegression(**ASKED, persons=dpci.Persons(max_rows=2)).fit(X, Y)
-
-
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_the_default_strength_is_that_of_public_values(mechanism):
     asked = {"epsilon": 1.0, "classes": CLASSES, "moments": "none", "mechanism": mechanism}
@@ -259,6 +237,11 @@ def test_weights_and_persons_are_those_of_the_library():
         persons = None if rule is None else dpci.Persons(whose, max_rows=rule.max_rows)
         fit = dpci.multinomial.fit(X, Y, weights=weighing, persons=persons, **common)
         assert found.result_.to_json() == fit.to_json()
+    alone = PrivateMultinomialRegression(**ASKED, seed=3, persons=dpci.Persons(max_rows=2))
+    fit = dpci.multinomial.fit(X, Y, persons=dpci.Persons(whose, max_rows=2), **common)
+    assert alone.fit(X, Y, persons=whose).result_.to_json() == fit.to_json()
+    with pytest.raises(InvalidInput, match="max_rows"):
+        alone.fit(X, Y)
     # Without weights the public values are not used.
     assert model.fit(X, Y).result_.to_json() == dpci.multinomial.fit(X, Y, **common).to_json()
     for estimator, weighed, message in (
@@ -278,7 +261,6 @@ def test_weights_and_persons_are_those_of_the_library():
     np.testing.assert_array_equal(pipe[-1].coef_, model.fit(X, Y, weights).coef_)
 
 
-X, _ = make_rows()
 WITH_ONES = np.column_stack([X, np.ones(len(X))])
 
 
@@ -337,7 +319,6 @@ def test_the_loss_is_checked_by_fit_and_says_which_targets_there_are():
     ]
 
 
-X, _ = make_rows()
 T = make_targets(X)
 KNOWN = {"bounds": (-0.5, 0.5), "target_bound": (-1.0, 1.0)}
 HUGE_BUDGET = 1e12
@@ -378,25 +359,14 @@ def test_the_result_is_that_of_a_release():
     assert ridge.result_.to_json() == same.to_json()
 
 
-@pytest.mark.parametrize(
-    ("params", "budget"),
-    [
-        ({}, dpci.PureDP(1.0)),
-        ({"delta": 1e-6}, dpci.ApproxDP(1.0, 1e-6)),
-        ({"epsilon": None, "rho": 0.5}, dpci.ZCDP(0.5)),
-        ({"epsilon": None, "mu": 0.5}, dpci.GDP(0.5)),
-    ],
-)
-def test_budgets(params, budget):
-    assert PrivateLinearRegression(**params, **KNOWN).fit(X, T).result_.budget == budget
+def test_moments_take_budgets_of_gaussian_dp():
+    assert PrivateLinearRegression(epsilon=None, mu=0.5, **KNOWN).fit(X, T).result_.budget == dpci.GDP(0.5)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"mu": 0.5}, r"epsilon, delta and rho must be None if mu is given, got epsilon=1.0"),
-        ({"epsilon": None}, r"epsilon must be given unless rho is given"),
-        ({"epsilon": -1.0}, r"epsilon must be finite and > 0"),
         ({"row_norm": 1.0}, r"rows must be None, or 'clip', with bounds"),
         ({"bounds": 3}, r"bounds must be a pair"),
         ({"target_bound": (1, 0)}, r"target_bound must be finite and increasing"),

@@ -275,7 +275,6 @@ def test_the_name_of_a_column_is_no_persons():
     assert ledger.history == ()
 
 
-X, Y = make_rows()
 THREE = np.arange(len(X)) % 3
 # So great a budget that no fit is refused. Tools that encode labels hand 0 and 1 to it.
 PLAIN = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))

@@ -149,8 +149,6 @@ def test_persons_and_weights_are_routed_through_pipelines():
     np.testing.assert_array_equal(pipe[-1].coef_, alone.coef_)
 
 
-X, Y = make_rows()
-ROW_WEIGHTS = np.random.default_rng(3).uniform(0.0, 2.0, len(X))
 SAME = {"epsilon": 1e9, "l2_strength": 0.1, "seed": 1}
 
 
@@ -168,12 +166,12 @@ def test_sample_weight_is_that_of_the_library():
         (PrivateLinearSVC, "huber_hinge", Y),
         (partial(PrivateRidge, mechanism=dpci.ObjectivePerturbation(radius=1.0)), "squared", make_targets(X)),
     ):
-        model = kind(**SAME, weights=dpci.Weights(bound=2.0, total=700.0)).fit(X, y, ROW_WEIGHTS)
-        np.testing.assert_allclose(model.result_.params, reference(ROW_WEIGHTS, 2.0, 700.0, loss, y), atol=1e-6)
+        model = kind(**SAME, weights=dpci.Weights(bound=2.0, total=700.0)).fit(X, y, WEIGHTS)
+        np.testing.assert_allclose(model.result_.params, reference(WEIGHTS, 2.0, 700.0, loss, y), atol=1e-6)
         without = kind(**SAME, weights=dpci.Weights(bound=2.0)).fit(X, y)
         np.testing.assert_allclose(without.result_.params, kind(**SAME).fit(X, y).result_.params, atol=0.0)
         with pytest.raises(InvalidInput, match="must not depend on the data, got weights=None"):
-            kind(**SAME).fit(X, y, ROW_WEIGHTS)
+            kind(**SAME).fit(X, y, WEIGHTS)
 
 
 @quiet
@@ -181,7 +179,7 @@ def test_class_weight_multiplies_the_weights_of_rows():
     labels = np.unique(Y)
     public = {labels[0]: 0.5, labels[1]: 3.0}
     of_class = np.where(labels[1] == Y, 3.0, 0.5)
-    for rows, rule in ((None, None), (ROW_WEIGHTS, dpci.Weights(bound=2.0))):
+    for rows, rule in ((None, None), (WEIGHTS, dpci.Weights(bound=2.0))):
         model = PrivateLogisticRegression(**SAME, class_weight=public, weights=rule, classes=tuple(labels))
         model.fit(X, Y, rows)
         weights, greatest = (of_class, 3.0) if rows is None else (of_class * rows, 6.0)
@@ -247,7 +245,6 @@ def test_weights_of_rows_have_their_own_bound_beside_class_weight():
 
 pd = pytest.importorskip("pandas", reason="no frames to be read")
 
-X, Y = make_rows()
 TEXT = np.where(Y == 1, "yes", "no")
 # So great a budget that no fit is refused.
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3)
@@ -385,15 +382,3 @@ def test_labels_that_are_simply_wrong_get_no_such_hint():
     with pytest.raises(dpci.InvalidInput) as refused:
         PrivateLogisticRegression(classes=(1, 2)).fit(X, np.full(N, 0))
     assert "encode labels as 0 and 1" in str(refused.value)
-
-
-@pytest.mark.parametrize("method", ["repeat", "chunks", "public_rule"])
-def test_warnings_of_a_tuning_point_to_its_caller(method):
-    given = {"candidates": [{"l2_strength": 0.1}], "validation_radius": 4.0} if method != "public_rule" else {}
-    tune = dpci.tuning.tune
-    for seed, category in ((None, dpci.PrivacyLeakWarning), (1, dpci.SeededNoiseWarning)):
-        _, caught = warnings_of(
-            lambda seed=seed: tune(X, TEXT, budget=dpci.PureDP(1e3), method=method, seed=seed, **given)
-        )
-        assert {warning.category for warning in caught} - {dpci.MomentNoiseWarning} == {category}
-        assert {warning.filename for warning in caught} == {__file__}

@@ -14,6 +14,7 @@ import scipy.sparse
 import dpci
 from dpci import simulate
 from dpci.simulate import replicates as _replicates
+from support import custom_losses
 from support.studies import bits
 
 distributed = pytest.importorskip("distributed")
@@ -61,18 +62,6 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(_replicates, "CHECKPOINT_SECONDS", 0.0)
 
 
-def soft_hinge():
-    """A loss made of local functions, which travel to other processes by value."""
-
-    def sigmoid(u):
-        return np.exp(-np.logaddexp(0.0, -u))
-
-    return dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, -y * u), lambda u, y: -y * sigmoid(-y * u),
-        lambda u, _y: sigmoid(u) * sigmoid(-u), slope_bound=1.0, curvature_bound=0.25, one_signed=True,
-    )  # fmt: skip
-
-
 def on(backend):
     """Two jobs of a backend; those of Dask are its workers."""
     return joblib.parallel_config(backend=backend) if backend == "dask" else joblib.parallel_config(backend, n_jobs=2)
@@ -81,7 +70,11 @@ def on(backend):
 @pytest.mark.parametrize("backend", ["dask", "loky", "threading"])
 @pytest.mark.parametrize(
     "keywords",
-    [{}, {"loss": soft_hinge()}, {"configs": [{}, {"mechanism": "output", "loss": soft_hinge()}]}],
+    [
+        {},
+        {"loss": custom_losses.logistic(one_signed=True)},
+        {"configs": [{}, {"mechanism": "output", "loss": custom_losses.logistic(one_signed=True)}]},
+    ],
     ids=["built-in", "custom", "configs"],
 )
 @pytest.mark.usefixtures("cluster", "small_batches")

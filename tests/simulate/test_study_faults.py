@@ -20,6 +20,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import CHOICES
 from dpci.model.settings import Settings
 from dpci.simulate import replicates as _replicates
+from support import custom_losses
 from support.studies import bits, complete
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -115,28 +116,13 @@ def test_a_checkpoint_of_variability_is_none_of_coverage(rows, tmp_path):
         simulate.coverage(*rows, checkpoint=path, **STUDY)
 
 
-def custom_loss(factor=1.0):
-    """A multiple of the logistic loss under bounds that fit all multiples up to 1."""
-
-    def sigmoid(u):
-        return np.exp(-np.logaddexp(0.0, -u))
-
-    return dpci.losses.Custom(
-        lambda u, y: factor * np.logaddexp(0.0, -y * u),
-        lambda u, y: -factor * y * sigmoid(-y * u),
-        lambda u, _y: factor * sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0,
-        curvature_bound=0.25,
-    )
-
-
 def test_custom_losses_are_told_apart_by_what_they_compute(rows, tmp_path):
     path = tmp_path / "study.npz"
     run = partial(simulate.coverage, *rows, checkpoint=path, **STUDY)
-    study = run(loss=custom_loss())
-    np.testing.assert_array_equal(bits(run(loss=custom_loss())), bits(study))
+    study = run(loss=custom_losses.logistic())
+    np.testing.assert_array_equal(bits(run(loss=custom_losses.logistic())), bits(study))
     with pytest.raises(InvalidInput, match="which differs in hash of the full-data minimisers"):
-        run(loss=custom_loss(0.9))
+        run(loss=custom_losses.logistic(0.9))
 
 
 # Paths and disks.
@@ -197,6 +183,12 @@ def test_what_cannot_be_saved_does_not_harm_what_was(rows, tmp_path, monkeypatch
     np.testing.assert_array_equal(bits(run()), bits(simulate.coverage(*rows, **STUDY)))
 
 
+def assert_resumed(rows, path, n_replicates):
+    longer = {**STUDY, "n_replicates": n_replicates}
+    found = simulate.coverage(*rows, checkpoint=path, **longer)
+    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **longer)))
+
+
 @pytest.mark.usefixtures("saved_often")
 def test_a_file_beyond_the_limit_of_the_system(rows, tmp_path):
     path = tmp_path / "study.npz"
@@ -210,9 +202,7 @@ def test_a_file_beyond_the_limit_of_the_system(rows, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["study.npz"]
     done = complete(path)
     assert done >= 64
-    longer = {**STUDY, "n_replicates": done + 8}
-    found = simulate.coverage(*rows, checkpoint=path, **longer)
-    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **longer)))
+    assert_resumed(rows, path, done + 8)
 
 
 # Kills.
@@ -253,9 +243,7 @@ def test_a_kill_costs_one_interval_at_most(rows, tmp_path, where, at, ran):
     done = complete(path)
     # Batches of one group; saved by the first batch that ends after the interval.
     assert 0 < _core.LANES * ran - done <= _core.LANES * (_replicates.CHECKPOINT_SECONDS + 1)
-    longer = {**STUDY, "n_replicates": done + 24}
-    found = simulate.coverage(*rows, checkpoint=path, **longer)
-    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **longer)))
+    assert_resumed(rows, path, done + 24)
 
 
 INTERRUPTED = """
@@ -293,19 +281,7 @@ def test_an_interrupted_study_is_resumed(rows, tmp_path, backend):
     assert time.monotonic() - stopped < (5 if backend == "alone" else 10)
     done = complete(path)
     assert 24 <= done < 10**6
-    longer = {**STUDY, "n_replicates": done + 16}
-    found = simulate.coverage(*rows, checkpoint=path, **longer)
-    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **longer)))
-
-
-N, D = 200, 3
-
-
-@pytest.fixture(scope="module")
-def input_rows():
-    rng = np.random.default_rng(41)
-    X = rng.integers(-2, 3, size=(N, D)) / 4.0
-    return X, (X @ [3.0, -2.0, 1.0] + rng.logistic(size=N) > 0).astype(int)
+    assert_resumed(rows, path, done + 16)
 
 
 # Samples that have lost something.
@@ -313,8 +289,8 @@ def input_rows():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
-def test_tiny_data_sets(input_rows, n, mechanism):
-    X, y = input_rows[0][:n], np.arange(n) % 2
+def test_tiny_data_sets(rows, n, mechanism):
+    X, y = rows[0][:n], np.arange(n) % 2
     study = simulate.coverage(X, y, **{**STUDY, "l2_strength": 2.0}, mechanism=mechanism, classes=(0, 1))
     assert np.isfinite(bits(study)).all()
     assert (study.lower < study.upper).all()
@@ -333,9 +309,9 @@ def test_rows_that_span_nothing(X, storage):
         assert np.isfinite(bits(study)).all()
 
 
-def test_no_parameters_are_refused(input_rows):
+def test_no_parameters_are_refused(rows):
     with pytest.raises(InvalidInput, match="at least one row and one parameter, got 200 rows and 0 parameters"):
-        simulate.coverage(np.zeros((N, 0)), input_rows[1], rows=dpci.rows.Within(intercept=False), **STUDY)
+        simulate.coverage(np.zeros((N, 0)), rows[1], rows=dpci.rows.Within(intercept=False), **STUDY)
 
 
 # Arguments.
@@ -349,22 +325,22 @@ def test_no_parameters_are_refused(input_rows):
     ],
     ids=repr,
 )
-def test_counts(input_rows, name, value):
+def test_counts(rows, name, value):
     with pytest.raises(InvalidInput, match=rf"{name} must be (an integer|below 2\*\*63), got {name}="):
-        simulate.coverage(*input_rows, **{**STUDY, name: value})
+        simulate.coverage(*rows, **{**STUDY, name: value})
 
 
-def test_integers_of_numpy_are_integers(input_rows):
-    study = simulate.coverage(*input_rows, **{**STUDY, "n_replicates": np.int64(30), "seed": np.uint64(0)})
-    np.testing.assert_array_equal(bits(study), bits(simulate.coverage(*input_rows, **STUDY)))
+def test_integers_of_numpy_are_integers(rows):
+    study = simulate.coverage(*rows, **{**STUDY, "n_replicates": np.int64(30), "seed": np.uint64(0)})
+    np.testing.assert_array_equal(bits(study), bits(simulate.coverage(*rows, **STUDY)))
 
 
 @pytest.mark.parametrize("n_threads", [64, 10**9])
 @pytest.mark.parametrize("parallel", [None, "joblib"])
-def test_threads_beyond_the_cores_do_no_harm(input_rows, monkeypatch, n_threads, parallel):
-    run = partial(simulate.coverage, *input_rows, parallel=parallel)
+def test_threads_beyond_the_cores_do_no_harm(rows, monkeypatch, n_threads, parallel):
+    run = partial(simulate.coverage, *rows, parallel=parallel)
     found = run(**{**STUDY, "n_threads": n_threads})
-    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*input_rows, **STUDY)))
+    np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **STUDY)))
 
     def refuse(_self, ranges, _level):
         raise RuntimeError(ranges[-1][1])
@@ -377,32 +353,32 @@ def test_threads_beyond_the_cores_do_no_harm(input_rows, monkeypatch, n_threads,
     assert first.value.args[0] <= _core.LANES * os.cpu_count()
 
 
-def test_configurations_may_come_from_any_iterable(input_rows):
-    found = simulate.coverage(*input_rows, configs=(dict(config) for config in ({}, {"mechanism": "output"})), **STUDY)
+def test_configurations_may_come_from_any_iterable(rows):
+    found = simulate.coverage(*rows, configs=(dict(config) for config in ({}, {"mechanism": "output"})), **STUDY)
     assert len(found) == 2
     assert len(
-        simulate.variability(*input_rows, budget=STUDY["budget"], l2_strength=0.2, n_variability=2, configs=[{}] * 255)
+        simulate.variability(*rows, budget=STUDY["budget"], l2_strength=0.2, n_variability=2, configs=[{}] * 255)
     )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_too_many_parameters(input_rows, intercept):
+def test_too_many_parameters(rows, intercept):
     X = scipy.sparse.csr_array((N, 2049 - intercept))
     with pytest.raises(InvalidInput, match="the number of parameters of a study must be at most 2048"):
-        simulate.coverage(X, input_rows[1], rows=dpci.rows.Within(intercept=intercept), **STUDY)
+        simulate.coverage(X, rows[1], rows=dpci.rows.Within(intercept=intercept), **STUDY)
 
 
 # Sparse rows.
 
 
-def with_explicit_zeros(input_rows):
-    full = scipy.sparse.csr_array(np.ones_like(input_rows))
-    full.data = input_rows.ravel().copy()
+def with_explicit_zeros(rows):
+    full = scipy.sparse.csr_array(np.ones_like(rows))
+    full.data = rows.ravel().copy()
     return full
 
 
-def with_unsorted_indices(input_rows):
-    sparse = scipy.sparse.csr_array(input_rows)
+def with_unsorted_indices(rows):
+    sparse = scipy.sparse.csr_array(rows)
     for start, stop in zip(sparse.indptr, sparse.indptr[1:], strict=False):
         sparse.indices[start:stop] = sparse.indices[start:stop][::-1]
         sparse.data[start:stop] = sparse.data[start:stop][::-1]
@@ -410,15 +386,15 @@ def with_unsorted_indices(input_rows):
     return sparse
 
 
-def with_duplicate_entries(input_rows):
+def with_duplicate_entries(rows):
     # Halves of powers of two, whose sums are exact.
-    half = scipy.sparse.coo_array(input_rows / 2.0)
+    half = scipy.sparse.coo_array(rows / 2.0)
     entries = (np.tile(half.data, 2), (np.tile(half.row, 2), np.tile(half.col, 2)))
-    return scipy.sparse.coo_array(entries, shape=input_rows.shape)
+    return scipy.sparse.coo_array(entries, shape=rows.shape)
 
 
-def with_long_indices(input_rows):
-    sparse = scipy.sparse.csr_array(input_rows)
+def with_long_indices(rows):
+    sparse = scipy.sparse.csr_array(rows)
     sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
     return sparse
 
@@ -426,8 +402,8 @@ def with_long_indices(input_rows):
 @pytest.mark.parametrize(
     "make", [with_explicit_zeros, with_unsorted_indices, with_duplicate_entries, with_long_indices]
 )
-def test_sparse_rows_of_any_form(input_rows, make):
-    X, y = input_rows
+def test_sparse_rows_of_any_form(rows, make):
+    X, y = rows
     plain, odd = scipy.sparse.csr_array(X), make(X)
     np.testing.assert_array_equal(odd.toarray(), X)
     entries = odd.data.copy()
@@ -438,12 +414,12 @@ def test_sparse_rows_of_any_form(input_rows, make):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_sparse_rows_are_finite(input_rows, value):
-    sparse = scipy.sparse.csr_array(input_rows[0])
+def test_sparse_rows_are_finite(rows, value):
+    sparse = scipy.sparse.csr_array(rows[0])
     sparse.data[7] = value
     row = int(np.searchsorted(sparse.indptr, 7, side="right")) - 1
     with pytest.raises(InvalidInput, match=rf"X must be finite, got .* in row {row}, column {sparse.indices[7]}"):
-        simulate.coverage(sparse, input_rows[1], **STUDY)
+        simulate.coverage(sparse, rows[1], **STUDY)
 
 
 def lengths(configs):

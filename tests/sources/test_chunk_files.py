@@ -279,27 +279,20 @@ def test_names_of_parquet_columns(tmp_path):
 
 
 def test_files_that_fit_are_read_once(tmp_path):
-    path = tmp_path / "people.csv"
-    path.write_text("age,ill\n" + "".join(f"{20 + i % 60},{'yes' if i % 3 else 'no'}\n" for i in range(500)))
-    schema = Schema(
-        columns=(NumericColumn(name="age", lower=18, upper=90),),
-        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
-    )
-    chunks = dpci.Chunks.from_csv(path, schema=schema, chunk_rows=100)
+    chunks = dpci.Chunks.from_csv(write_csv(tmp_path / "people.csv", people()), schema=SCHEMA, chunk_rows=100)
     passes = []
 
-    class Counting(dpci.Chunks):
-        def __call__(self):
-            passes.append(None)
-            yield from chunks._source()
+    def counted():
+        passes.append(None)
+        yield from chunks._source()
 
-    source = dpci.Chunks(Counting([]).__call__, names=schema.names)
+    source = dpci.Chunks(counted, names=SCHEMA.names)
 
     def rows(one):
         return one.reduce(lambda X, *_: _Rows(len(X))).n_rows
 
-    # 500 rows of a number and a target take 8,000 bytes.
-    for most_bytes, n_passes in ((8000, 1), (7999, 3), (0, 3)):
+    # 500 rows of two numbers and a target take 12,000 bytes.
+    for most_bytes, n_passes in ((12_000, 1), (11_999, 3), (0, 3)):
         passes.clear()
         remembered = source.remembered(most_bytes)
         assert [rows(remembered) for _ in range(3)] == [500] * 3

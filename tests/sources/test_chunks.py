@@ -161,17 +161,6 @@ def test_a_chunk_that_changes_between_passes(change, at):
     assert len(passes) == at
 
 
-def test_fresh_random_numbers_in_every_pass_are_no_rows():
-    generator = np.random.default_rng(0)
-
-    def source():
-        rows = generator.uniform(-0.5, 0.5, size=(500, D))
-        yield rows, rows[:, 0] > 0
-
-    with pytest.raises(InvalidInput, match=r"got the same number of rows with different values"):
-        fit(source)
-
-
 def test_a_row_that_breaks_its_bound_in_a_later_pass_only():
     passes = []
 

@@ -6,11 +6,11 @@ from scipy.special import expit
 from dpci.losses import Custom
 
 
-def logistic(**declared):
-    """The logistic loss of labels -1 and 1."""
+def logistic(factor=1.0, **declared):
+    """The logistic loss of labels -1 and 1, or a part of it; local functions travel to other processes by value."""
     return Custom(
-        lambda u, y: np.logaddexp(0.0, -y * u), lambda u, y: -y * expit(-y * u),
-        lambda u, _y: expit(u) * expit(-u), slope_bound=1.0, curvature_bound=0.25, **declared,
+        lambda u, y: factor * np.logaddexp(0.0, -y * u), lambda u, y: -factor * y * expit(-y * u),
+        lambda u, _y: factor * expit(u) * expit(-u), slope_bound=1.0, curvature_bound=0.25, **declared,
     )  # fmt: skip
 
 

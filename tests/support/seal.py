@@ -20,12 +20,6 @@ def unsealed(budget):
     return budget_from_parameters(budget.notion, {name: left_of(v) for name, v in budget.parameters().items()})
 
 
-def with_seal(budget):
-    """The budget of which the seal leaves this one, but for rounding."""
-    whole = {name: value / (1.0 - SHARE) for name, value in budget.parameters().items()}
-    return budget_from_parameters(budget.notion, whole)
-
-
 def std_dev(result):
     """Standard deviation of the seal's noise in a parameter."""
     (seal,) = [seal for seal in result.privacy["seal"]["releases"] if seal["release"] == "params"]

@@ -4,9 +4,18 @@ import warnings
 
 import numpy as np
 
+import dpci
 from dpci.errors import DpciWarning
 
 N, D = 2000, 3
+# The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7. Some compare two fits,
+# to .01 for instance: that is not left to chance.
+CHECKED = {"epsilon": 1e5, "weights": dpci.Weights(bound=3.0), "seed": 1}
+WEIGHTED = {
+    "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
+    "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
+    "check_all_zero_sample_weights_error": "which weights are 0 is private",
+}
 
 
 def make_rows(seed=11):

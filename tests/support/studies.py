@@ -8,25 +8,14 @@ import pytest
 import dpci
 from dpci import simulate
 from dpci.errors import PrivacyLeakWarning
+from support import custom_losses
 from support.keywords import assembled
 
 N, D = 600, 3
 SMALL = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "n_replicates": 40, "n_variability": 24}
 
 
-def soft_labels():
-    """The logistic loss of labels in [0, 1]; local functions travel to other processes by value."""
-
-    def sigmoid(u):
-        return np.exp(-np.logaddexp(0.0, -u))
-
-    return dpci.losses.Custom(
-        lambda u, y: np.logaddexp(0.0, u) - y * u, lambda u, y: sigmoid(u) - y, lambda u, _y: sigmoid(u) * sigmoid(-u),
-        slope_bound=1.0, curvature_bound=0.25, target_bounds=(0.0, 1.0),
-    )  # fmt: skip
-
-
-SOFT_LABELS = soft_labels()
+SOFT_LABELS = custom_losses.soft_labels()
 
 
 def make_rows(n=N):

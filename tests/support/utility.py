@@ -5,6 +5,7 @@ import pytest
 
 import dpci
 from dpci import _core
+from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import PrivacyLeakWarning
 from support.keywords import assembled
 
@@ -37,6 +38,12 @@ def make_rows(n=N, d=D):
 
 
 ROWS = make_rows()
+
+
+def make_adult_rows():
+    sample = load_adult_sample()
+    y = (np.asarray(sample.y) == np.asarray(sample.y).max()).astype(float)
+    return sample.X / np.maximum(np.linalg.norm(sample.X, axis=1), 1.0)[:, np.newaxis] * (1 - 1e-12), y
 
 
 def curve(rows=ROWS, **keywords):

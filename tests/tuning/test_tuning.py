@@ -105,6 +105,7 @@ def test_warnings_point_at_the_caller():
             X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0)
         ),
         lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule"),
+        lambda: tuning.tune(X, Y, budget=BUDGET, method="chunks", candidates=GRID, validation_radius=4.0, seed=1),
         lambda: tuning.oracle_not_private(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, n_runs=1),
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
     ]  # fmt: skip

@@ -281,6 +281,7 @@ def test_without_noise_the_least_penalty_wins_and_is_fitted(method, data, unit):
     assert found.result.privacy["unit"] == expected.privacy["unit"]
     assert found.result.params == pytest.approx(expected.params, abs=1e-4)
     assert found.result.std_errors == pytest.approx(expected.std_errors, rel=1e-3)
+    assert tuning.TuneResult.from_json(found.to_json()).to_json() == found.to_json()
 
 
 @pytest.mark.parametrize(
@@ -323,14 +324,3 @@ def test_persons_in_parts_and_without_a_rule_are_refused():
             SURVEY.X, SURVEY.y, candidates=LISTED, validation_radius=4.0, budget=dpci.PureDP(1.0),
             weights=SURVEY.weights,
         )  # fmt: skip
-
-
-def test_a_tuning_of_persons_pays_once_and_names_its_unit():
-    ledger = dpci.Ledger(dpci.PureDP(2.0))
-    found = tuning.tune(
-        PANEL.X, PANEL.y, candidates=[{"l2_strength": 0.1}], validation_radius=4.0, budget=dpci.PureDP(1.0),
-        classes=(-1, 1), ledger=ledger, **PERSONS,
-    )  # fmt: skip
-    assert ledger.remaining == dpci.PureDP(1.0)
-    assert found.result.privacy["unit"] == "person"
-    assert tuning.TuneResult.from_json(found.to_json()).to_json() == found.to_json()

@@ -9,7 +9,6 @@ from scipy.optimize import brentq
 
 import dpci
 from dpci import _core
-from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.utility.expected import mixture
 from support.keywords import assembled
@@ -22,6 +21,7 @@ from support.utility import (
     OBJECTIVE,
     ROWS,
     curve,
+    make_adult_rows,
     monte_carlo,
     refit,
     refit_utility,
@@ -134,12 +134,6 @@ def test_output_perturbation_is_predicted_exactly(name):
         assert found.predict_utility(value) == pytest.approx(refit_utility(found, value), rel=1e-8)
 
 
-def adult_rows():
-    sample = load_adult_sample()
-    y = (np.asarray(sample.y) == np.asarray(sample.y).max()).astype(float)
-    return sample.X / np.maximum(np.linalg.norm(sample.X, axis=1), 1.0)[:, np.newaxis] * (1 - 1e-12), y
-
-
 # Measuring points and targets of the paper's first experiment.
 GRID = [((0.1, 0.25, 0.75), np.linspace(0.05, 1.0, 7)), ((1.0, 2.5, 7.5), np.linspace(1.0, 10.0, 7))]
 
@@ -147,7 +141,7 @@ GRID = [((0.1, 0.25, 0.75), np.linspace(0.05, 1.0, 7)), ((1.0, 2.5, 7.5), np.lin
 @pytest.mark.parametrize("loss", [dpci.losses.Logistic(), dpci.losses.HuberHinge(h=0.1)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("l2_strength", [0.02, 0.002])
 def test_two_steps_have_a_twentieth_of_the_first_order_error(loss, l2_strength):
-    X, y = adult_rows()
+    X, y = make_adult_rows()
     ratios = []
     for measuring, targets in GRID:
         for at in measuring:

@@ -231,24 +231,27 @@ def lines(axes, label):
 @pytest.mark.parametrize(
     "keywords", [{"at": APPROX}, {"at": dpci.PureDP(0.05)}, {"at": APPROX, "l2_strength": 0.2}, {**KIFER, "n_draws": 3}]
 )
-def test_plot_shows_curve_and_bound(keywords):
+def test_plot_shows_curve_and_bound(keywords, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     found = curve(**keywords)
     upper = found.plot()
+    assert (upper.get_xscale(), upper.get_title()) == ("log", "NOT PRIVATE")
+    upper.figure.savefig(tmp_path / "curve.png")
     lower = upper.figure.axes[1]
     assert seen(lines(lower, "bound on the mean")[0], lower) == 1.0
     assert seen(lines(lower, "mean")[0], lower) == 1.0
     assert seen(lines(upper, "predicted")[0], upper) >= 0.85
     assert seen(lines(upper, "measured")[0], upper) == 1.0
     figure, own = plt.subplots()
-    found.plot(own)
+    assert found.plot(own) is own
     assert figure.axes == [own]
     assert seen(lines(own, "bound on the mean")[0], own) >= 0.5
     assert seen(lines(own, "measured")[0], own) == 1.0
     labels = own.get_legend_handles_labels()[1]
     assert ("± 1 standard error" in labels) == (found.n_draws > 1)
+    assert len(curve(**{**keywords, "metric": "smoothed_accuracy"}).plot().figure.axes) == 1
     plt.close("all")
 
 
@@ -265,25 +268,6 @@ def test_standard_error_is_drawn():
         expected = found.predict_utility(values) + sign * found.standard_error(values)
         assert {round(y, 12) for y in expected} <= drawn
     plt.close("all")
-
-
-def test_plot(tmp_path):
-    pytest.importorskip("matplotlib").use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    for keywords in ({"at": APPROX}, {**KIFER, "metric": "smoothed_accuracy"}):
-        ax = curve(**keywords).plot()
-        assert ax.get_xscale() == "log"
-        assert ax.get_title() == "NOT PRIVATE"
-        assert "measured" in ax.get_legend_handles_labels()[1]
-        assert len(ax.figure.axes) == (1 if "metric" in keywords else 2)
-        file = tmp_path / "curve.png"
-        ax.figure.savefig(file)
-        assert file.read_bytes().startswith(b"\x89PNG")
-        plt.close(ax.figure)
-    figure, own = plt.subplots()
-    assert curve(at=APPROX).plot(own, eps=[0.5, 1.0, 2.0]) is own
-    plt.close(figure)
 
 
 def test_a_curve_cannot_be_changed_and_is_not_private():

@@ -5,44 +5,36 @@ import pytest
 from scipy.optimize import brentq
 
 import dpci
-from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import InvalidInput
 from dpci.utility.search import least_root, refined_root
-from support.utility import APPROX, KIFER, curve, refit, refit_utility
+from support.utility import APPROX, KIFER, curve, make_adult_rows, refit, refit_utility
 
-
-@pytest.fixture(scope="module")
-def adult_rows():
-    sample = load_adult_sample()
-    y = (np.asarray(sample.y) == np.asarray(sample.y).max()).astype(float)
-    return sample.X / np.maximum(np.linalg.norm(sample.X, axis=1), 1.0)[:, np.newaxis] * (1 - 1e-12), y
-
-
+ADULT_ROWS = make_adult_rows()
 LOGISTIC, HUBER = dpci.losses.Logistic(), dpci.losses.HuberHinge(h=0.1)
 
 
 @pytest.mark.parametrize(
     ("loss", "factor"), [*((LOGISTIC, factor) for factor in (0.1, 0.3, 3.0, 10.0)), (HUBER, 0.5), (HUBER, 3.0)]
 )
-def test_answers_are_budgets_of_refits(adult_rows, loss, factor):
+def test_answers_are_budgets_of_refits(loss, factor):
     # Two Newton steps to budgets far below the measuring one do not converge: they cross targets where refits do not.
     at = dpci.ApproxDP(0.3, 1e-6)
-    found = curve(adult_rows, at=at, l2_strength=0.05, loss=loss, metric="smoothed_accuracy", seed=0)
-    target = refit_utility(found, factor * 0.3, adult_rows)
+    found = curve(ADULT_ROWS, at=at, l2_strength=0.05, loss=loss, metric="smoothed_accuracy", seed=0)
+    target = refit_utility(found, factor * 0.3, ADULT_ROWS)
     got = found.epsilon_for(target)
     assert got < 1.05 * factor * 0.3
     # A refit has the target within five per cent of it.
-    ends = [refit_utility(found, got * side, adult_rows) - target for side in (0.95, 1.05)]
+    ends = [refit_utility(found, got * side, ADULT_ROWS) - target for side in (0.95, 1.05)]
     assert ends[0] * ends[1] < 0.0
 
 
-def test_a_spurious_crossing_is_passed_over(adult_rows):
-    found = curve(adult_rows, at=dpci.ApproxDP(0.3, 1e-6), l2_strength=0.05, metric="smoothed_accuracy", seed=0)
-    target = refit_utility(found, 0.09, adult_rows)
+def test_a_spurious_crossing_is_passed_over():
+    found = curve(ADULT_ROWS, at=dpci.ApproxDP(0.3, 1e-6), l2_strength=0.05, metric="smoothed_accuracy", seed=0)
+    target = refit_utility(found, 0.09, ADULT_ROWS)
     # The prediction crosses the target at a budget where the refit is elsewhere.
     values = np.geomspace(0.004, 0.007, 16)
     assert np.ptp(np.sign(found.predict_utility(values) - target)) == 2
-    missed = [abs(refit_utility(found, value, adult_rows) - target) for value in values]
+    missed = [abs(refit_utility(found, value, ADULT_ROWS) - target) for value in values]
     assert min(missed) > abs(found.utility - target)
     assert found.epsilon_for(target) == pytest.approx(0.09, rel=1e-3)
     with pytest.raises(InvalidInput, match=r"target must be a utility between .* reach, got target="):
