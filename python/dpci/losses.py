@@ -59,10 +59,7 @@ class _BuiltIn:
         for key, value in self.parameters.items():
             if value is not None or key not in open_ones:
                 object.__setattr__(self, key, check_positive(key, value))
-        # Widths are of a bound that a schema may have.
-        widths = [value for key, value in self.parameters.items() if key in _SHARES and value is not None]
-        unknown = dict.fromkeys((*_USUAL, *_SHARES), max([1.0, *widths]))
-        _core.Loss(self.name, *(unknown[key] if value is None else value for key, value in self.parameters.items()))
+        self.to_core()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -405,7 +402,9 @@ def completed(loss: Loss, unit: float | None = None) -> Loss:
     if unit is None:
         if None not in values.values():
             return loss
-        unit, values[name] = 1.0, _USUAL[name] if given is None else given
+        # Of arrays the usual bound, or a width that is given alone.
+        widths = [values[width] or 0.0 for width in _SHARES.keys() & values.keys()]
+        unit, values[name] = 1.0, max([_USUAL[name], *widths]) if given is None else given
     elif given is None or math.isclose(given, unit):
         values[name] = 1.0
     else:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpci
+from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.schema import (  # fmt: skip
     CategoricalColumn,
@@ -105,3 +106,24 @@ def test_what_has_no_weights_refuses():
         dpci.fit(dpci.Chunks([(TABLE, None)]), schema=SCHEMA, weights=dpci.Weights("visits", bound=3.0), **EXACT)
     with pytest.raises(InvalidInput, match=r"strata, whose rows all count"):
         dpci.fit_strata(TABLE, schema=SCHEMA, by="sex", budget=dpci.PureDP(1.0), n_public={"F": 1500, "M": 1500})
+
+
+def test_a_part_without_any_value_and_commands(tmp_path):
+    empty = TABLE.assign(age=TABLE["age"].where(np.arange(N) >= 1000))
+    parts = dpci.Chunks(lambda: ((empty.iloc[i : i + 1000], None) for i in range(0, N, 1000)))
+    fits = [dpci.fit(rows, schema=SCHEMA, budget=dpci.ZCDP(1.0), seed=3) for rows in (empty, parts)]
+    np.testing.assert_allclose(*(fit.params for fit in fits), rtol=0, atol=1e-10)
+    empty.to_csv(tmp_path / "table.csv", index=False)
+    SCHEMA.to_file(tmp_path / "schema.json")
+    table, schema, out = (str(tmp_path / name) for name in ("table.csv", "schema.json", "fit.json"))
+    assert main(["fit", table, "--schema", schema, "--rho", "1e9", "--output", out]) == 0
+    exact = dpci.fit(empty, schema=SCHEMA, budget=dpci.ZCDP(1e9), seed=3)
+    np.testing.assert_allclose(dpci.load(out).params, exact.params, rtol=1e-3)
+
+
+def test_a_released_category_of_that_name_and_counts():
+    column = UnlistedColumn(name="sex", reference="other", missing="drop")
+    assert column.listed(["F", "drop"], source="").categories == ("F", "other")
+    target = NumericTarget(column="visits", lower=0, upper=4, scale="unit")
+    with pytest.raises(InvalidInput, match="missing must not be 'drop' for the poisson loss"):
+        dpci.fit(TABLE, schema=replace(SCHEMA, target=target), loss="poisson", budget=dpci.ZCDP(1.0))

@@ -198,6 +198,9 @@ class UnitOptions:
 
         Rows that take more than so many bytes are chunks that every pass reads again; with 0 nothing is read here.
         """
+        if rows.schema.drops:  # whose rows are weighed where the cells themselves are read
+            table, keywords = self.read_table(rows, rows.schema, in_parts=not most_bytes, progress=progress)
+            return table, None, keywords
         rows = dataclasses.replace(rows, weights=self.weights)
         held = held_chunks(rows.beside(self), most_bytes, progress=progress) if most_bytes else None
         if held is None:
@@ -209,7 +212,7 @@ class UnitOptions:
         return NamedRows(X, rows.schema.names), y, self._keywords(ids, weights_of_cells(weights))
 
     def read_table(
-        self, rows: TableRows, schema: PartialSchema, *, in_parts: bool, progress: bool
+        self, rows: TableRows, schema: Schema | PartialSchema, *, in_parts: bool, progress: bool
     ) -> tuple[Any, dict[str, Any]]:
         """Return the table of a schema with gaps as it is written, and the keywords that say how much its rows count.
 

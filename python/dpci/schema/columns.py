@@ -451,7 +451,8 @@ class UnlistedColumn:
 
     def listed(self, levels: Iterable[str], *, source: str) -> CategoricalColumn:
         """Return the column with these levels besides those that are known; ``source`` says why they are public."""
-        found = sorted(set(levels) - set(self.known))
+        # A category of that name would be no rule any more.
+        found = sorted(set(levels) - set(self.known) - ({DROP} if drops(self) else set()))
         after = [label for label in self.known if label not in self.categories]
         return CategoricalColumn(
             name=self.name,

@@ -12,7 +12,7 @@ from dpci.data.frames import check_same_index, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
 from dpci.schema.cells import as_cells, check_length, column_of, has_column, missing_cells
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import ClassTarget, NumericColumn, class_labels
 from dpci.schema.table import Schema, encoded_rows
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
@@ -92,18 +92,22 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArra
 
 
 def _filled(X: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
-    """Return a table in which another cell of the column stands where a row weighs 0, and the weights; None without."""
+    """Return a table in which a public cell stands where a row weighs 0, and the weights; None without."""
     if not schema.drops:
         return X, None
     names = {schema.target.column, *(column.name for column in schema.columns)}
     table = {name: column_of(X, name) for name in names if has_column(X, name)}
     gaps = {name: missing_cells(as_cells(table[name])) for name in schema.drops}
-    for name, missing in gaps.items():
-        cells = np.array(as_cells(table[name]), dtype=object)
-        if missing.any() and not missing.all():
-            cells[missing] = cells[np.argmin(missing)]
-            table[name] = cells
-        check_length(name, missing, len(gaps[schema.drops[0]]))
+    for column in schema.columns:
+        if (missing := gaps.get(column.name)) is None or not missing.any():
+            continue
+        check_length(column.name, missing, len(gaps[schema.drops[0]]))
+        cells = np.array(as_cells(table[column.name]), dtype=object)
+        if isinstance(column, NumericColumn):
+            cells[missing] = column.since or column.lower
+        else:
+            cells[missing] = column.categories[0]
+        table[column.name] = cells
     return table, (~np.any(list(gaps.values()), axis=0)).astype(np.float64)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -152,8 +152,8 @@ def check_has_strength(values: Mapping[str, Any], candidate: object) -> None:
 def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> Loss:
     """Return what candidates are compared by: the loss that was given, or the one that they share."""
     if given is not None:
-        return check_loss(given)
-    first, *others = (candidate.loss for candidate in settings)
+        return replace(settings[0], loss=check_loss(given)).encoded_loss
+    first, *others = (candidate.encoded_loss for candidate in settings)
     for other in others:
         if other != first:
             raise InvalidInput(
