@@ -16,8 +16,8 @@ LONGER = {
     "choose.py::release_tuned", "equations.py::solve", "calibrate.rs::coefficient_noise", "center.rs::smoothed",
     "choices.rs::check_combination", "custom.rs::check_declaration", "descent.rs::new", "domain.rs::new",
     "ex_post.rs::ex_post_losses", "kernels.rs::sums", "lbfgs.rs::minimize", "little_curvature.rs::around",
-    "mod.rs::minimize", "mod.rs::new", "mod.rs::settle", "moment_regression.rs::moment_regression",
-    "monte_carlo.rs::monte_carlo", "newton.rs::minimize", "newton_step.rs::new", "persons.rs::new", "refine.rs::refine",
+    "mod.rs::minimize", "mod.rs::new", "moment_regression.rs::moment_regression",
+    "monte_carlo.rs::monte_carlo", "newton.rs::minimize", "newton_step.rs::new", "persons.rs::new",
     "replicates.rs::new", "rough_sums.rs::rough_sums", "several.rs::several",
 }  # fmt: skip
 
