@@ -465,6 +465,8 @@ class LossFacts:
     """Whether a built-in loss has almost no curvature around margin 0, where rows without any signal lie."""
     width: str | None
     """Parameter that is the width of the residuals with curvature, of Huber's loss and of the quantile loss."""
+    width_words: str
+    """The same with its number in the units of the target; empty without."""
 
 
 def facts_of(loss: Mapping[str, Any], unit: float | None = None) -> LossFacts:
@@ -472,13 +474,15 @@ def facts_of(loss: Mapping[str, Any], unit: float | None = None) -> LossFacts:
     name, built_in = loss["name"], from_declaration(loss)
     core = None if built_in is None else built_in.to_core()
     is_flat = core is not None and core.may_be_flat
+    width = {Huber.name: "k", Quantile.name: "s"}.get(name)
     return LossFacts(
         words=describe(loss, unit),
         scale=scale_of(name),
         is_likelihood=core is not None and core.is_likelihood,
         may_be_flat=is_flat or name == Custom.name,
         is_flat=is_flat,
-        width={Huber.name: "k", Quantile.name: "s"}.get(name),
+        width=width,
+        width_words="" if width is None else f"{width}={loss[width] * (1.0 if unit is None else unit):g}",
     )
 
 

@@ -242,11 +242,12 @@ def public_number(persons: Persons | None) -> tuple[str]:
     return (f"the public number of {'records' if persons is None else 'persons'}",)
 
 
-def counts_text(persons: Persons | None, weights: Weights | None) -> list[str]:
+def counts_text(persons: Persons | None, weights: Weights | None, table: Schema | None) -> list[str]:
     """Return how rows and records count in what is estimated."""
+    left_out = "" if table is None or not table.drops else ", 0 for rows that miss a value and are left out"
     return [
         *([] if persons is None else [f"rows count by the rule for persons ({persons})"]),
-        *([] if weights is None else [f"records count by their weights ({weights})"]),
+        *([] if weights is None else [f"records count by their weights ({weights}{left_out})"]),
     ]
 
 
@@ -316,7 +317,7 @@ def _target(record: FitRecord) -> str:
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
-    return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
+    return "; ".join([least, *public, *counts_text(record.persons, record.weights, record.table)])
 
 
 def _audits(record: FitRecord) -> tuple[str, ...]:

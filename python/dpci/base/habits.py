@@ -124,9 +124,9 @@ COLUMNS: Final[Mapping[str, str]] = {
 
 STAND_INS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("mean", "median", "mode"), "a statistic of the data is private; pass missing='middle' of an UnboundedColumn"
+        ("mean", "median", "mode"), "a statistic of the data is private; pass missing='drop', which leaves the row out"
     ),
-    **dict.fromkeys(("drop", "ignore", "none", "omit"), "leave such rows out before, by a public rule"),
+    **dict.fromkeys(("ignore", "none", "omit"), "pass missing='drop', which leaves the row out"),
 }
 """Advice for each rule for missing values that no column has."""
 

@@ -27,7 +27,8 @@ from dpci.schema.saved import read_file
 from dpci.schema.table import Schema
 from dpci.sources.formats import NO_QUOTE, Format
 
-_FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
+_NUMBERS = {name: ",".join(part.name for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()}
+_FORMS = [f"{name}[:{numbers}]" if numbers else name for name, numbers in _NUMBERS.items()]
 
 LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 

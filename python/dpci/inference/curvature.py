@@ -116,8 +116,9 @@ def curvature_note(record: FitRecord) -> str:
     room, width = room_of(record), record.loss_facts.width
     if width is not None:
         note = (
-            f"The intervals assume that the errors of the predictors are small against {width}={record.loss[width]:g}, "
-            "the width of the residuals at which the loss has curvature, or that residuals are spread smoothly there."
+            "The intervals assume that the errors of the predictors are small against "
+            f"{record.loss_facts.width_words}, the width of the residuals at which the loss has curvature, or that "
+            "residuals are spread smoothly there."
         )
         return note + (
             "" if room is None else f" In this fit the width is {shown(room)} standard errors of the predictors."

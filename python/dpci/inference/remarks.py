@@ -254,7 +254,7 @@ def _on_curvature(record: FitRecord) -> Iterator[DpciWarning]:
     loss = record.loss["name"].replace("_", " ")
     if (width := record.loss_facts.width) is not None:
         message = (
-            f"the width {width}={record.loss[width]:g} at which the {loss} loss has curvature must be at least "
+            f"the width {record.loss_facts.width_words} at which the {loss} loss has curvature must be at least "
             f"{least:g} standard errors of the predictors, got {shown(room)}: intervals may be too short unless the "
             f"residuals are spread smoothly around 0; use more records, a greater {width}, or a greater l2_strength"
             f"{least_certain}"

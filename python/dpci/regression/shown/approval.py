@@ -65,9 +65,7 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
             "It also covers the means, variances and correlations of the columns.",
             "All of these are computed from the released matrix. They cost nothing more, however many there are.",
         ),
-        target="; ".join(
-            ["coefficients of linear regressions in the population", *counts_text(record.persons, record.weights)]
-        ),
+        target="; ".join(["coefficients of linear regressions in the population", *_counts(record)]),
         intervals=_intervals(record),
         moved=("the ridge of a regression", *what_moves(record.table, record.on_violation, ridge=False)),
         has_page=len(record.targets) == 1,
@@ -100,7 +98,7 @@ def approval_of_regression(
     if refusal is not None:
         shown = (shown, ": hidden by the noise, so that it has no coefficients")
         kind = "nothing by this regression"
-    counts = counts_text(record.persons, record.weights)
+    counts = _counts(record)
     return replace(
         found,
         contents=(("regression", shown), *found.contents),
@@ -116,6 +114,10 @@ def approval_of_regression(
         moved=tuple(what_moves(record.table, record.on_violation, ridge=ridge)),
         has_page=refusal is None,
     )
+
+
+def _counts(record: MomentRecord) -> list[str]:
+    return counts_text(record.persons, record.weights, record.table)
 
 
 def _audits(record: MomentRecord) -> Iterator[str]:
