@@ -1,12 +1,15 @@
 """Studies under bad luck and of odd input: nothing complete is lost, and what is refused is refused in words."""
 
 import errno
+import io
 import os
 import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -148,6 +151,22 @@ def test_an_unreadable_file_is_kept(rows, saved, written, monkeypatch):
         with pytest.raises(InvalidInput, match=r"a file that can be read, got '.*': Permission denied$"):
             simulate.coverage(*rows, checkpoint=saved, **STUDY)
     assert saved.read_bytes() == written
+
+
+def test_ctrl_c_during_a_save_is_no_other_error(rows, tmp_path, monkeypatch):
+    with zipfile.ZipFile(io.BytesIO(), "w") as archive, archive.open("array", "w") as member:
+        kind, close, calls = type(member), type(member).close, []
+
+    def interrupted(self):
+        if not calls:
+            calls.append(signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+        close(self)
+
+    monkeypatch.setattr(kind, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate.coverage(*rows, checkpoint=tmp_path / "study.npz", **STUDY)
+    assert complete(tmp_path / "study.npz") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["study.npz"]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -100,16 +101,10 @@ class Checkpoint:
             for c, outcome in enumerate(configurations)
             for part, values in zip(_PARTS, outcome, strict=True)
         }
-        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            try:
-                with fresh.open("wb") as file:
-                    np.savez(file, header=np.array(header), **arrays)  # type: ignore[arg-type]  # names end in a part
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(self.path)
-            finally:
-                fresh.unlink(missing_ok=True)
+            # Ctrl-C reaches the main thread only: on another one the archive is closed, and the request stays what it is.
+            with ThreadPoolExecutor(1) as writer:
+                writer.submit(_replace, self.path, {"header": np.array(header), **arrays}).result()
         except OSError as error:
             raise InvalidInput(
                 f"checkpoint must be a file that can be written, got {str(self.path)!r}: {_reason(error)}"
@@ -137,6 +132,18 @@ def array_hash(*arrays: NDArray[Any]) -> str:
         if array.size:
             digest.update(array.data.cast("B"))
     return digest.hexdigest()
+
+
+def _replace(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with fresh.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # no name is that of an option
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _reason(error: Exception) -> str:
