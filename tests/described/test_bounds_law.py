@@ -114,7 +114,7 @@ def test_releases_have_the_law_and_its_bounds(zeros):
         key = tuple(np.round(bounds_of(grid, spec.share, i, j, zeros), 9))
         expected[key] = expected.get(key, 0.0) + p
     records = _core.Records(values[:, None], np.zeros(N))
-    n_draws, found = 10_000, {}
+    n_draws, found = 4_000, {}
     for seed in range(n_draws):
         key = tuple(np.round(_core.release_bounds(spec, records, n_threads=1, seed=seed)[0], 9))
         found[key] = found.get(key, 0) + 1

@@ -119,7 +119,7 @@ def test_intervals_of_quantiles_and_shares_hold_the_table_s(make):
     exact = counted(values, step)
     truth = [np.sort(values)[int(np.ceil(p * len(values))) - 1] for p in (0.25, 0.5, 0.75)]
     outside, rows = (np.abs(values) > 2.0).mean(), [480, *[16] * 20]
-    hits, n = np.zeros(5), 1500
+    hits, n = np.zeros(5), 600
     for seed in range(n):
         noisy = replace(exact, counts=tuple(_core.release_counts(spec, list(exact.counts), seed=seed)))
         for i, p in enumerate((0.25, 0.5, 0.75)):
@@ -367,5 +367,5 @@ def test_dask_frames_have_the_bounds_lists_and_counts_of_the_table_in_memory(sch
     pd = pytest.importorskip("pandas")
     frame = dd.from_pandas(pd.DataFrame(TABLE), npartitions=4)
     whole = release(LISTS, budget=BOTH, persons=persons)
-    with dask.config.set(scheduler=scheduler, num_workers=2):
+    with dask.config.set(scheduler=scheduler, num_workers=1):
         assert release(LISTS, frame, budget=BOTH, persons=persons).digest == whole.digest

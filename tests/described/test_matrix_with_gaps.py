@@ -208,7 +208,7 @@ def test_lists_are_released_with_bounds():
 
 def test_intervals_cover_the_coefficients_between_the_released_bounds():
     """Each interval misses in 5% of 200 tables, and a test finds more than 6% by chance with probability 1e-6."""
-    people = drawn(np.random.default_rng(77), 400_000)
+    people = drawn(np.random.default_rng(77), 200_000)
     misses, n_tables = np.zeros(2), 200
     for seed in range(n_tables):
         table = drawn(np.random.default_rng(1000 + seed), 4000)
