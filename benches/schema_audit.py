@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpci
-from _audits import least, seeds_of
+from _audits import CONFIDENCE, least, seeds_of
 from _environments import now
 from _timing import commit
 from dpci import _core
+from dpci.audit.bounds import delta_at, epsilon_at, probability_bounds
 from dpci.described.counts import count_rows
 from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn, UnlistedColumn
 
@@ -30,6 +31,7 @@ PARTIAL = PartialSchema(
     target=ClassTarget(column="class", negative=("no",), positive=("yes",)),
 )
 COMPLETE = PARTIAL.completed({"number": (LOWER, UPPER)}, {}, source="")
+Budget = dpci.PureDP | dpci.ApproxDP
 Law = dict[Hashable, float]
 _F64 = NDArray[np.float64]
 
@@ -157,14 +159,9 @@ def of_levels(way: Way, n_runs: int) -> float:
     spec = _core.LevelsSpec(_core.Terms(N, way.neighbors, **way.unit), n_columns=1, budget=budget)
     new = way.rows if way.sides == 2 else 0
 
-    def told(first: Law, second: Law) -> float:
-        excess = np.array([[first[key], second[key]] for key in first])
-        return max(np.maximum(excess @ [1.0, -(np.e**APPROX.epsilon)], 0.0).sum(),
-                   np.maximum(excess @ [-(np.e**APPROX.epsilon), 1.0], 0.0).sum())  # fmt: skip
-
     tables = ((a, b) for a in range(way.rows, 20) for b in range(20))
     each = (((a, b), (a - way.rows, b + new)) for a, b in tables)
-    counts = max(each, key=lambda pair: told(*(levels_law(one, way) for one in pair)))
+    counts = max(each, key=lambda pair: telling_event([levels_law(one, way) for one in pair], APPROX, n_runs)[0])
     rest = np.repeat([0.0, 1.0], [counts[0][0] - way.rows, counts[0][1]])
     columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), np.ones(new))]
     draws = way.released(columns, len(rest), "levels", spec, n_runs)
@@ -203,12 +200,34 @@ def of_beyond(way: Way, n_runs: int) -> float:
     return of_counts(way, n_runs, beyond=True)
 
 
-def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: dpci.PureDP | dpci.ApproxDP) -> float:
-    """Return a lower bound on ε, or on δ at the ε of the budget, from a threshold on the privacy loss."""
-    tiny = 1e-300
-    keys = {key for side in draws for key in side}
-    loss = {key: np.log(max(laws[0].get(key, 0.0), tiny) / max(laws[1].get(key, 0.0), tiny)) for key in keys}
-    return least([np.array([loss[key] for key in side])[:, None] for side in draws], budget)
+def telling_event(laws: Sequence[Law], budget: Budget, n_runs: int) -> tuple[float, int, set[Hashable]]:
+    """Return the greatest lower bound to expect, on which side, and of which releases."""
+    keys = list({key: None for law in laws for key in law})
+    p = np.array([[law.get(key, 0.0) for key in keys] for law in laws])
+    best: tuple[float, int, set[Hashable]] = (0.0, 0, set())
+    for side in (0, 1):
+        order = np.argsort(np.log(np.maximum(p[1 - side], 1e-300)) - np.log(np.maximum(p[side], 1e-300)), kind="stable")
+        # Fewer decimals than a sum of probabilities has, so that none is above 1.
+        hits, others = (np.floor(n_runs * np.minimum(p[i, order].cumsum(), 1.0)) for i in (side, 1 - side))
+        found = bounds_of(hits, others, budget, n_runs)
+        at = int(np.argmax(found))
+        if found[at] > best[0]:
+            best = float(found[at]), side, {keys[k] for k in order[: at + 1]}
+    return best
+
+
+def bounds_of(hits: _F64, others: _F64, budget: Budget, n_runs: int) -> _F64:
+    """Return lower bounds on ε, or on δ at the ε of the budget, from how often events are on either side."""
+    inversion = epsilon_at(0.0) if isinstance(budget, dpci.PureDP) else delta_at(budget.epsilon)
+    return np.maximum(inversion(*probability_bounds(hits, others, n_runs, CONFIDENCE)), 0.0)
+
+
+def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: Budget) -> float:
+    """Return a lower bound on ε, or on δ at the ε of the budget, from the event that the laws say shows most."""
+    n_runs = len(draws[0])
+    _, side, event = telling_event(laws, budget, n_runs)
+    hits, others = (np.array(sum(one in event for one in draws[i])) for i in (side, 1 - side))
+    return float(bounds_of(hits, others, budget, n_runs))
 
 
 def main() -> None:
