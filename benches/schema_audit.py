@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +79,7 @@ class Way:
 def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
     """Return the probability of each pair of bounds, and their rank."""
     epsilon = way.times * PURE.epsilon
-    powers = UPPER * 2.0 ** (-np.arange(48) / 2)
-    grid = np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
+    grid = public_points()
     rank_error, counts = preferred(len(grid) - 1, 2.0 * way.moves / epsilon)
     m = len(values)
     rank = min(int(max(0.02 * m, rank_error, 1.0)), m // 3)
@@ -89,13 +89,26 @@ def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
     upper = np.maximum(0, np.maximum(above[1:] - rank, rank - np.append(m, above[1:-1])))
     weights = np.exp(-epsilon * np.maximum(lower[:, None], upper[None, :]) / (2.0 * way.moves))
     weights *= np.outer(counts[::-1], counts)
-    found: Law = {}
-    for (i, j), p in np.ndenumerate(weights / weights.sum()):
+    names, places = cells_named(share)
+    return dict(zip(names, np.bincount(places, (weights / weights.sum()).ravel()).tolist(), strict=True)), rank
+
+
+@cache
+def cells_named(share: float) -> tuple[list[Hashable], NDArray[np.intp]]:
+    """Return the bounds that pairs of cells stand for, and which of them each pair does."""
+    grid, places = public_points(), {}
+    for i, j in itertools.product(range(len(grid) - 1), repeat=2):
         # The range where the cells cross, those on both sides of one point.
         ends = (grid[j], grid[i + 1]) if i == j + 1 else (grid[i], grid[j + 1])
-        key = widened(ends, share) if ends[0] < ends[1] else (LOWER, UPPER)
-        found[key] = found.get(key, 0.0) + float(p)
-    return found, rank
+        places[i, j] = widened(ends, share) if ends[0] < ends[1] else (LOWER, UPPER)
+    names = list(dict.fromkeys(places.values()))
+    return list(names), np.array([names.index(name) for name in places.values()])
+
+
+def public_points() -> _F64:
+    """Return the ends of the cells."""
+    powers = UPPER * 2.0 ** (-np.arange(48) / 2)
+    return np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
 
 
 def preferred(n_cells: int, scale: float) -> tuple[float, _F64]:
@@ -120,17 +133,23 @@ def widened(ends: tuple[float, float], share: float) -> tuple[float, float]:
 
 
 def of_bounds(way: Way, n_runs: int) -> float:
-    """Return the lower bound for the bounds of one column."""
+    """Return the lower bound for the bounds of one column, of the tables whose bounds tell most."""
     budget = _core.Budget.pure(way.times * PURE.epsilon)
     spec = _core.BoundsSpec(_core.Terms(N, way.neighbors, **way.unit), columns=[((LOWER, UPPER), False)], budget=budget)
     _, rank = bounds_law(np.zeros(N), spec.share, way)
-    # Where the rows leave 0, the lower rank comes to cells that are further in, and count more.
-    rest = np.repeat([0.0, 6.1, UPPER], [rank - way.rows, N_ROWS, N - rank - N_ROWS])
     new = np.full(way.rows if way.sides == 2 else 0, UPPER)
-    columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), new)]
-    draws = way.released(columns, len(rest), "bounds", spec, n_runs)
+    # Rows at 0 up to the lower rank and a few further in: what a person takes away moves the cells between them.
+    lowest = {max(rank - k * way.rows, 0) for k in (1, 2, 4)}
+    tables = []
+    for n_low, k, inner in itertools.product(lowest, (2, 4), (2.2, 6.1)):
+        counts = [n_low, k * way.rows, 60]
+        rest = np.repeat([0.0, inner, 7.9, UPPER], [*counts, N - way.rows - sum(counts)])
+        columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), new)]
+        tables.append((columns, [bounds_law(values, spec.share, way)[0] for values in columns]))
+    columns, laws = max(tables, key=lambda table: telling_event(table[1], PURE, n_runs)[0])
+    draws = way.released(columns, N - way.rows, "bounds", spec, n_runs)
     named = [[(LOWER, UPPER) if one is None else tuple(np.round(one, 9).tolist()) for one in side] for side in draws]
-    return audited(named, [bounds_law(values, spec.share, way)[0] for values in columns], PURE)
+    return audited(named, laws, PURE)
 
 
 def kept(count: int, epsilon: float, delta: float) -> float:
