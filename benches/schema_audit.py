@@ -8,16 +8,18 @@ import shlex
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 import dpci
-from _audits import least, seeds_of
+from _audits import CONFIDENCE, least, seeds_of
 from _environments import now
 from _timing import commit
 from dpci import _core
+from dpci.audit.bounds import delta_at, epsilon_at, probability_bounds
 from dpci.described.counts import count_rows
 from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn, UnlistedColumn
 
@@ -30,6 +32,7 @@ PARTIAL = PartialSchema(
     target=ClassTarget(column="class", negative=("no",), positive=("yes",)),
 )
 COMPLETE = PARTIAL.completed({"number": (LOWER, UPPER)}, {}, source="")
+Budget = dpci.PureDP | dpci.ApproxDP
 Law = dict[Hashable, float]
 _F64 = NDArray[np.float64]
 
@@ -76,8 +79,7 @@ class Way:
 def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
     """Return the probability of each pair of bounds, and their rank."""
     epsilon = way.times * PURE.epsilon
-    powers = UPPER * 2.0 ** (-np.arange(48) / 2)
-    grid = np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
+    grid = public_points()
     rank_error, counts = preferred(len(grid) - 1, 2.0 * way.moves / epsilon)
     m = len(values)
     rank = min(int(max(0.02 * m, rank_error, 1.0)), m // 3)
@@ -87,13 +89,26 @@ def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
     upper = np.maximum(0, np.maximum(above[1:] - rank, rank - np.append(m, above[1:-1])))
     weights = np.exp(-epsilon * np.maximum(lower[:, None], upper[None, :]) / (2.0 * way.moves))
     weights *= np.outer(counts[::-1], counts)
-    found: Law = {}
-    for (i, j), p in np.ndenumerate(weights / weights.sum()):
+    names, places = cells_named(share)
+    return dict(zip(names, np.bincount(places, (weights / weights.sum()).ravel()).tolist(), strict=True)), rank
+
+
+@cache
+def cells_named(share: float) -> tuple[list[Hashable], NDArray[np.intp]]:
+    """Return the bounds that pairs of cells stand for, and which of them each pair does."""
+    grid, places = public_points(), {}
+    for i, j in itertools.product(range(len(grid) - 1), repeat=2):
         # The range where the cells cross, those on both sides of one point.
         ends = (grid[j], grid[i + 1]) if i == j + 1 else (grid[i], grid[j + 1])
-        key = widened(ends, share) if ends[0] < ends[1] else (LOWER, UPPER)
-        found[key] = found.get(key, 0.0) + float(p)
-    return found, rank
+        places[i, j] = widened(ends, share) if ends[0] < ends[1] else (LOWER, UPPER)
+    names = list(dict.fromkeys(places.values()))
+    return list(names), np.array([names.index(name) for name in places.values()])
+
+
+def public_points() -> _F64:
+    """Return the ends of the cells."""
+    powers = UPPER * 2.0 ** (-np.arange(48) / 2)
+    return np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
 
 
 def preferred(n_cells: int, scale: float) -> tuple[float, _F64]:
@@ -118,17 +133,23 @@ def widened(ends: tuple[float, float], share: float) -> tuple[float, float]:
 
 
 def of_bounds(way: Way, n_runs: int) -> float:
-    """Return the lower bound for the bounds of one column."""
+    """Return the lower bound for the bounds of one column, of the tables whose bounds tell most."""
     budget = _core.Budget.pure(way.times * PURE.epsilon)
     spec = _core.BoundsSpec(_core.Terms(N, way.neighbors, **way.unit), columns=[((LOWER, UPPER), False)], budget=budget)
     _, rank = bounds_law(np.zeros(N), spec.share, way)
-    # Where the rows leave 0, the lower rank comes to cells that are further in, and count more.
-    rest = np.repeat([0.0, 6.1, UPPER], [rank - way.rows, N_ROWS, N - rank - N_ROWS])
     new = np.full(way.rows if way.sides == 2 else 0, UPPER)
-    columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), new)]
-    draws = way.released(columns, len(rest), "bounds", spec, n_runs)
+    # Rows at 0 up to the lower rank and a few further in: what a person takes away moves the cells between them.
+    lowest = {max(rank - k * way.rows, 0) for k in (1, 2, 4)}
+    tables = []
+    for n_low, k, inner in itertools.product(lowest, (2, 4), (2.2, 6.1)):
+        counts = [n_low, k * way.rows, 60]
+        rest = np.repeat([0.0, inner, 7.9, UPPER], [*counts, N - way.rows - sum(counts)])
+        columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), new)]
+        tables.append((columns, [bounds_law(values, spec.share, way)[0] for values in columns]))
+    columns, laws = max(tables, key=lambda table: telling_event(table[1], PURE, n_runs)[0])
+    draws = way.released(columns, N - way.rows, "bounds", spec, n_runs)
     named = [[(LOWER, UPPER) if one is None else tuple(np.round(one, 9).tolist()) for one in side] for side in draws]
-    return audited(named, [bounds_law(values, spec.share, way)[0] for values in columns], PURE)
+    return audited(named, laws, PURE)
 
 
 def kept(count: int, epsilon: float, delta: float) -> float:
@@ -157,14 +178,9 @@ def of_levels(way: Way, n_runs: int) -> float:
     spec = _core.LevelsSpec(_core.Terms(N, way.neighbors, **way.unit), n_columns=1, budget=budget)
     new = way.rows if way.sides == 2 else 0
 
-    def told(first: Law, second: Law) -> float:
-        excess = np.array([[first[key], second[key]] for key in first])
-        return max(np.maximum(excess @ [1.0, -(np.e**APPROX.epsilon)], 0.0).sum(),
-                   np.maximum(excess @ [-(np.e**APPROX.epsilon), 1.0], 0.0).sum())  # fmt: skip
-
     tables = ((a, b) for a in range(way.rows, 20) for b in range(20))
     each = (((a, b), (a - way.rows, b + new)) for a, b in tables)
-    counts = max(each, key=lambda pair: told(*(levels_law(one, way) for one in pair)))
+    counts = max(each, key=lambda pair: telling_event([levels_law(one, way) for one in pair], APPROX, n_runs)[0])
     rest = np.repeat([0.0, 1.0], [counts[0][0] - way.rows, counts[0][1]])
     columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), np.ones(new))]
     draws = way.released(columns, len(rest), "levels", spec, n_runs)
@@ -203,12 +219,34 @@ def of_beyond(way: Way, n_runs: int) -> float:
     return of_counts(way, n_runs, beyond=True)
 
 
-def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: dpci.PureDP | dpci.ApproxDP) -> float:
-    """Return a lower bound on ε, or on δ at the ε of the budget, from a threshold on the privacy loss."""
-    tiny = 1e-300
-    keys = {key for side in draws for key in side}
-    loss = {key: np.log(max(laws[0].get(key, 0.0), tiny) / max(laws[1].get(key, 0.0), tiny)) for key in keys}
-    return least([np.array([loss[key] for key in side])[:, None] for side in draws], budget)
+def telling_event(laws: Sequence[Law], budget: Budget, n_runs: int) -> tuple[float, int, set[Hashable]]:
+    """Return the greatest lower bound to expect, on which side, and of which releases."""
+    keys = list({key: None for law in laws for key in law})
+    p = np.array([[law.get(key, 0.0) for key in keys] for law in laws])
+    best: tuple[float, int, set[Hashable]] = (0.0, 0, set())
+    for side in (0, 1):
+        order = np.argsort(np.log(np.maximum(p[1 - side], 1e-300)) - np.log(np.maximum(p[side], 1e-300)), kind="stable")
+        # Fewer decimals than a sum of probabilities has, so that none is above 1.
+        hits, others = (np.floor(n_runs * np.minimum(p[i, order].cumsum(), 1.0)) for i in (side, 1 - side))
+        found = bounds_of(hits, others, budget, n_runs)
+        at = int(np.argmax(found))
+        if found[at] > best[0]:
+            best = float(found[at]), side, {keys[k] for k in order[: at + 1]}
+    return best
+
+
+def bounds_of(hits: _F64, others: _F64, budget: Budget, n_runs: int) -> _F64:
+    """Return lower bounds on ε, or on δ at the ε of the budget, from how often events are on either side."""
+    inversion = epsilon_at(0.0) if isinstance(budget, dpci.PureDP) else delta_at(budget.epsilon)
+    return np.maximum(inversion(*probability_bounds(hits, others, n_runs, CONFIDENCE)), 0.0)
+
+
+def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: Budget) -> float:
+    """Return a lower bound on ε, or on δ at the ε of the budget, from the event that the laws say shows most."""
+    n_runs = len(draws[0])
+    _, side, event = telling_event(laws, budget, n_runs)
+    hits, others = (np.array(sum(one in event for one in draws[i])) for i in (side, 1 - side))
+    return float(bounds_of(hits, others, budget, n_runs))
 
 
 def main() -> None:
