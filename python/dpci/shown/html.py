@@ -99,7 +99,7 @@ section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28
 footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
   padding-top: .75rem; }
 @media (max-width: 34rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; } table { font-size: .87rem; }
-  th, td { padding: .3rem .3rem; } th:first-child { min-width: 7rem; max-width: 8rem; padding-left: 0; } }
+  th, td { padding: .3rem .3rem; } th:first-child { min-width: 5.5rem; max-width: 8rem; padding-left: 0; } }
 @page { size: A4; margin: 18mm 16mm; }
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --line: #bbb; --stripe: #fff; --mark: #1f5fa8;
   --alarm: #a3161f; --alarm-paper: #fff; }
@@ -147,7 +147,7 @@ def _escaped(text: str) -> str:
 def breakable(name: str) -> Html:
     """Return a name that a narrow screen breaks between its words, which punctuation ends."""
     # Not within a number.
-    words = re.split(r"(?<=[=:_/(])(?=\w)|(?<=[.,])(?=[^\W\d])", name)
+    words = re.split(r"(?<=[=:_/])(?=\w)|(?<=\w\()(?=\w)|(?<=[.,])(?=[^\W\d])", name)
     return join([piece for word in words for piece in (tag("wbr"), word)][1:])
 
 
