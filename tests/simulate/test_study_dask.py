@@ -114,15 +114,15 @@ def test_a_checkpoint_goes_from_one_runner_to_another(rows, tmp_path, backend):
     np.testing.assert_array_equal(bits(found), bits(simulate.coverage(*rows, **STUDY)))
 
 
-def deadly(folder, start):
-    """The task of a study, except that every range of the first batch from ``start`` kills its worker once."""
+def deadly(folder, *starts):
+    """The task of a study, except that every range from one of ``starts`` kills its worker once."""
     home = os.getpid()
 
     def kill_once_then_run(problem, token, replicates, **fixed):
         if os.getpid() == home:  # joblib falls back on the caller while a single worker is left
             return _replicates._LOCAL[token].run(*replicates, **fixed)
         mark = folder / str(replicates[0])
-        if start <= replicates[0] < start + 64 and not mark.exists():
+        if replicates[0] in starts and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return _replicates._run_elsewhere(problem, token, replicates, **fixed)  # the worker's own, not patched
@@ -135,7 +135,7 @@ def deadly(folder, start):
 def test_dask_workers_that_die_are_replaced(rows, cluster, tmp_path, monkeypatch):
     # The rows are sent ahead of the tasks and held by workers alone, so they are lost with the last that holds them.
     before = set(cluster.run(os.getpid).values())
-    monkeypatch.setattr(_replicates, "_run_elsewhere", deadly(tmp_path, 64))
+    monkeypatch.setattr(_replicates, "_run_elsewhere", deadly(tmp_path, 64, 96))
     with on("dask"):
         found = simulate.coverage(*rows, **STUDY, parallel="joblib", checkpoint=tmp_path / "study.npz")
     assert {"64", "96"} & {file.name for file in tmp_path.iterdir()}
@@ -147,7 +147,7 @@ def test_dask_workers_that_die_are_replaced(rows, cluster, tmp_path, monkeypatch
 @pytest.mark.usefixtures("small_batches")
 def test_a_loky_worker_that_dies_loses_its_batch_alone(rows, tmp_path, monkeypatch):
     path = tmp_path / "study.npz"
-    monkeypatch.setattr(_replicates, "_run_elsewhere", deadly(tmp_path, 64))
+    monkeypatch.setattr(_replicates, "_run_elsewhere", deadly(tmp_path, 64))  # one, as a second may die in the next run
     run = partial(simulate.coverage, *rows, **STUDY, parallel="joblib", checkpoint=path)
     with on("loky"):
         with pytest.raises(BrokenProcessPool, match="terminated"):
