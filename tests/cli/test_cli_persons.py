@@ -185,6 +185,10 @@ def test_a_check_finds_what_the_fit_refuses_of_ids(files, capsys):
     asked = ["check", str(files / "visits.csv"), "--schema", str(files / "named.json")]
     assert main(asked) == 0
     capsys.readouterr()
+    # A schema that does not name the column leaves it to the option.
+    unnamed = [*asked[:3], str(files / "visits.json"), "--persons"]
+    assert "of ids with several rows, at most 6" in ran(capsys, *unnamed, "who").out
+    assert "must have the column 'whom'" in ran(capsys, *unnamed, "whom", code=2).err
     lines = (files / "visits.csv").read_text().splitlines()
     where = lines[0].split(",").index("who")
     for row, cell in ((5, ""), (9, "NA"), (11, " nan ")):

@@ -69,6 +69,10 @@ def test_what_is_found():
     assert 'the column needs missing="drop"' in repr(told)
     assert "a change of the schema after a look at the data needs the approver's consent" in repr(told)
     assert told.findings[-1].what == "of ids with several rows, at most 2: fit with persons='who'"
+    clean = SCHEMA.check({**GOOD, "who": [1, 2]}, persons="who").findings[-1]
+    assert (clean.what, clean.n_rows) == ("of ids that repeat", 0)
+    with pytest.raises(InvalidInput, match="the table must have the column 'whom'"):
+        SCHEMA.check({**GOOD, "who": [1, 2]}, persons="whom")
     assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))
 
 

@@ -197,12 +197,12 @@ def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iter
 
 
 def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # of any library
-    """Yield the rows without an id, and those of ids that repeat if that is asked; no id is shown."""
+    """Yield the rows without an id, and whether ids repeat if that is asked; no id is shown."""
     of_schema, asked = persons
     name = of_schema if asked is None else asked
     if not isinstance(name, str):
         raise broken("persons", "the name of a column", name)
-    if not name or not has_column(table, name):
+    if not name or (asked is None and not has_column(table, name)):
         return
     ids = column_of(table, name)
     check_length(name, ids, n_rows)
@@ -213,9 +213,12 @@ def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Itera
     if gaps := sum(blank):
         yield Finding(name, "without an id: refused", gaps, refused=True, advice="give these rows an id, or drop them")
     counted = Counter(cell for cell, none in zip(ids.tolist(), blank, strict=True) if not none)
-    if asked is not None and (most := max(counted.values(), default=0)) > 1:
-        rows = sum(n for n in counted.values() if n > 1)
-        yield Finding(name, f"of ids with several rows, at most {most}: fit with persons={name!r}", rows, refused=False)
+    if asked is None:
+        return
+    rows = sum(n for n in counted.values() if n > 1)
+    most = max(counted.values(), default=0)
+    said = f"of ids with several rows, at most {most}: fit with persons={name!r}" if rows else "of ids that repeat"
+    yield Finding(name, said, rows, refused=False)
 
 
 def _absent(

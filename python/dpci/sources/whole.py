@@ -31,7 +31,8 @@ def read(
         A ``.csv``, ``.csv.gz``, ``.parquet``, ``.xlsx``, ``.xlsb``, ``.xls`` or ``.ods`` file, a folder of them, or a
         pattern such as ``"parts/*.csv"``; several together are one table, and no file may be named twice.
     schema : Schema or PartialSchema of dpci.schema, optional
-        Public description of the columns, of which no others are read. None: all columns.
+        Public description of the columns, of which no others are read. None: all columns, also those that
+        ``persons=`` or ``weights=`` of a fit may name.
     delimiter : str
         The one character between fields of a CSV file: ``";"``, or ``"\t"`` for a tab.
     decimal : {".", ","}

@@ -37,7 +37,7 @@ def check(
     """
     description = find_any_schema(schema, target, formula)
     rows = TableRows(files=find_tables(files), schema=known_of(description), form=form.read())
-    found = description.check(rows.columns(), persons=persons)
+    found = description.check(rows.columns(() if persons is None else (persons,)), persons=persons)
     if json:
         findings = [asdict(finding) for finding in found.findings]
         show_json({"private": False, "n_rows": found.n_rows, "refused": found.refused, "findings": findings})
