@@ -178,6 +178,7 @@ def test_texts_say_what_bounds_cost_and_leave_out():
         assert f"beyond them up to about {bounds.share:.1%} of the values on either side" in words
         assert "Released bounds and categories" in words
     text = fit(budget=BUDGETS["approx"]).officer_report(schema=PARTIAL)
+    assert PARTIAL.digest in text
     assert "| FAILED |" not in text
     assert "It covers the released bounds, every linear regression among the 3 columns" in text
     assert "bounds and Gaussian noise compose in one profile" in text

@@ -134,8 +134,7 @@ def _compared(
         path = ledger.path if isinstance(ledger, Ledger) else str(ledger)
         yield "compared with the ledger", Code(Path(path).name) if path else "in memory"
     if schema is not None:
-        open_parts = "given; it has no hash, because the release found the bounds that it leaves open"
-        digest: Words = ("hash ", Code(schema.digest)) if isinstance(schema, Schema) else open_parts
+        digest: Words = ("hash ", Code(schema.digest))
         yield "compared with the agreed schema", ((Code(names.schema), ": ", digest) if names.schema else digest)
 
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -228,6 +230,12 @@ class PartialSchema(FileSchema):
 
     def _document(self) -> Document:
         return document_of(self, "Schema with gaps")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the whole description, names and sources among it: equal for files that say the same."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""

@@ -102,7 +102,7 @@ class Checkpoint:
             for part, values in zip(_PARTS, outcome, strict=True)
         }
         try:
-            # Ctrl-C reaches the main thread only: on another one the archive is closed, and the request stays what it is.
+            # Ctrl-C reaches the main thread alone: on another one the archive is closed, and no error replaces it.
             with ThreadPoolExecutor(1) as writer:
                 writer.submit(_replace, self.path, {"header": np.array(header), **arrays}).result()
         except OSError as error:
