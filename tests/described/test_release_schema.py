@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpci
+from dpci.described.bounds import outward
 from dpci.schema import ClassTarget, NumericColumn, PartialSchema, UnboundedColumn, UnboundedTarget
 
 RNG = np.random.default_rng(4)
@@ -363,3 +364,18 @@ def test_saved_releases_are_held_against_their_rules():
             dataclasses.replace(record, **change)
     values = json.loads(found.to_json())
     assert values["schema"] == "dpci.ReleasedSchema"
+
+
+@pytest.mark.parametrize(
+    ("column", "bounds", "found"),
+    [
+        ({}, (14.0061, 73.9939), (14.0, 74.0)),
+        ({}, (-1.234e9, 5.6789e9), (-1.24e9, 5.68e9)),
+        ({}, (-5e-324, 1e-310), (-5e-324, 1e-310)),
+        ({}, (1e9, 1e9 + 2e-7), (1e9, 1e9 + 2e-7)),
+        ({"lower": 0, "upper": 5.603}, (0.0, 5.6023), (0.0, 5.603)),
+        ({"transform": "signed_log"}, (0.01234, 123456.0), (0.0123, 124000.0)),
+    ],
+)
+def test_bounds_have_few_digits_and_leave_out_no_more(column, bounds, found):
+    assert outward(UnboundedColumn(name="a", **column), bounds) == pytest.approx(found, rel=1e-15)

@@ -1,5 +1,6 @@
 """Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from dpci.described.parts import count_cells, count_levels, count_parts
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, check_lists, first_part, gap_specs, rest_after, source_of
 from dpci.released.counts import Counting, ReleasedCounts, half_width
-from dpci.schema.columns import CategoricalColumn, Column
+from dpci.schema.columns import CategoricalColumn, Column, UnboundedColumn
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.schema.transforms import back_within
@@ -136,11 +137,26 @@ class BoundsStage:
 def _in_the_table(
     schema: PartialSchema, found: list[tuple[float, float] | None]
 ) -> dict[str, tuple[float, float] | None]:
-    """Return bounds that were chosen after the transform of each column as numbers of the table."""
+    """Return bounds that were chosen after the transform of each column as numbers of the table, with few digits."""
     return {
-        column.name: None if bounds is None else back_within(column.transform, bounds, column.range)
+        column.name: None if bounds is None else outward(column, back_within(column.transform, bounds, column.range))
         for column, bounds in zip(schema.unbounded, found, strict=True)
     }
+
+
+def outward(column: UnboundedColumn, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return bounds a hundredth wider at most: three figures of the width or, before a logarithm, of each bound."""
+    lower, upper = bounds
+    least, most = column.range or (-math.inf, math.inf)
+
+    def moved(end: Callable[[float], int], bound: float) -> float:
+        size = upper - lower if column.transform == "none" else abs(bound)
+        if not 1e-290 < size < 1e290:  # whose figures no float counts
+            return bound
+        places = 2 - math.floor(math.log10(size))
+        return round(end(bound * 10.0**places) * 10.0**-places, places)
+
+    return max(least, min(lower, moved(math.floor, lower))), min(most, max(upper, moved(math.ceil, upper)))
 
 
 def _compared(

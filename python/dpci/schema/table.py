@@ -52,6 +52,9 @@ class Table(Protocol):
         """Return a column."""
 
 
+_TEXTS = ("name", "title", "source", "licence", "persons")
+
+
 class Encoded(NamedTuple):
     """Rows, targets and the names of the columns of the rows."""
 
@@ -135,14 +138,7 @@ class Schema(FileSchema):
         check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
             raise InvalidInput("a schema must name at least one column, got none")
-        persons: object = self.persons
-        if not isinstance(persons, str):
-            raise InvalidInput(f"persons must be the name of a column, got persons={in_short(persons)}")
-        object.__setattr__(self, "persons", composed(persons))
-        for part in (*self.columns, self.target):
-            for name in ("source", "unit"):
-                if not isinstance(text := getattr(part, name, ""), str):
-                    raise InvalidInput(f"the {name} of a column must be text, got {name}={text!r}")
+        self._take_texts()
         ids = [self.persons] if self.persons else []
         used = [*ids, self.target.column, *(column.name for column in self.columns)]
         if repeated := sorted({name for name in used if used.count(name) > 1}):
@@ -154,6 +150,17 @@ class Schema(FileSchema):
             raise InvalidInput(
                 f"columns of the matrix must have different names, got {repeated} twice (rename a column)"
             )
+
+    def _take_texts(self) -> None:
+        for field in _TEXTS:
+            if not isinstance(text := getattr(self, field), str):
+                what = "the name of a column" if field == "persons" else "text"
+                raise InvalidInput(f"{field} must be {what}, got {field}={in_short(text)}")
+        object.__setattr__(self, "persons", composed(self.persons))
+        for part in (*self.columns, self.target):
+            for name in ("source", "unit"):
+                if not isinstance(text := getattr(part, name, ""), str):
+                    raise InvalidInput(f"the {name} of a column must be text, got {name}={text!r}")
 
     def _take_terms(self) -> None:
         check_flag("intercept", self.intercept)
@@ -376,8 +383,7 @@ class Schema(FileSchema):
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         defaults = check_flag("defaults", defaults)
         columns = [plain_column(column, defaults=defaults) for column in self.columns]
-        texts = ("name", "title", "source", "licence", "persons")
-        head = {field: getattr(self, field) for field in texts if getattr(self, field)}
+        head = {field: getattr(self, field) for field in _TEXTS if getattr(self, field)}
         if self.encoding != "unit_norm" or defaults:
             head["encoding"] = self.encoding
         model: dict[str, Any] = {"terms": [term.to_dict() for term in self.terms]} if self.terms else {}
