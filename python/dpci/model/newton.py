@@ -20,7 +20,7 @@ from dpci.released.newton import Newton
 from dpci.rows import core_rows, read_rows
 from dpci.schema.cells import MARK
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, category_names
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
@@ -125,11 +125,13 @@ class NewtonPlan(Displayed):
         Parameters, the intercept included. Of a schema with unknown categories only the public ones are counted.
     bounds : BoundsPlan or None
         The release of the bounds that the schema lacks; None without gaps.
-    marks : tuple of str
-        Columns of the matrix that mark missing numbers.
+    rare : tuple of str
+        Columns of zeros and ones, in words: those of categories, and those that mark missing cells.
     least_marks : int
-        Number of records that such a column, or a category, must mark for its coefficient to have an interval, about;
-        with eight times as many its interval is about as long as others.
+        Number of records that such a column must mark for its coefficient to have an interval, about; with eight times
+        as many its interval is about as long as others.
+    lacking : float
+        Noise in the Hessian of even rows over the most with which a fit has intervals: 2 asks for twice the records.
     """
 
     length: tuple[float, float]
@@ -140,8 +142,9 @@ class NewtonPlan(Displayed):
     n_params: int
     title: str = field(repr=False)
     bounds: BoundsPlan | None = None
-    marks: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()
     least_marks: int = 0
+    lacking: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost by step and the expected lengths, as JSON can hold them."""
@@ -154,8 +157,9 @@ class NewtonPlan(Displayed):
             "steps": [step.to_dict() for step in self.steps],
             "seal": seal_facts(self.seals),
             "bounds": None if self.bounds is None else self.bounds.to_dict(),
-            "marks": list(self.marks),
+            "rare": list(self.rare),
             "least_marks": self.least_marks,
+            "lacking": self.lacking,
         }
 
     def summary(self) -> str:
@@ -167,12 +171,12 @@ class NewtonPlan(Displayed):
         unit = self.cost_unit.replace("_", " ")
         names = step_names(self.steps)
         steps = [(f"  {name}", f"{unit} {step.cost:.4g}") for name, step in zip(names, self.steps, strict=True)]
-        needs = f"an interval takes about {self.least_marks:,} of them in a column, a short one 8 times as many"
+        rare = f"an interval takes about {self.least_marks:,} records with them, a short one 8 times as many"
         facts = [
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),
-            ("intervals", _EXPECTED[sum(self.gives_intervals)]),
-            *([("missing cells", needs)] if self.marks else []),
+            ("intervals", self._expected()),
+            *([(" and ".join(self.rare), rare)] if self.rare else []),
             ("parameters", f"{self.n_params}"),
             *([] if self.bounds is None else self.bounds.facts()),
             ("budget" if self.bounds is None else "budget of the fit", ""),
@@ -181,16 +185,22 @@ class NewtonPlan(Displayed):
         ]
         return Document(parts=[Facts(facts)], title=self.title)
 
+    def _expected(self) -> str:
+        """Return whether fits have intervals, and what would give them."""
+        if all(self.gives_intervals):
+            return "expected"
+        if any(self.gives_intervals):
+            return "likely; with heavy tails some fits have none"
+        budget = self.lacking**2 if self.cost_unit == "rho" else self.lacking
+        return (
+            f"not expected: the noise hides the curvature (take about {self.lacking:.2g} times as many records, a "
+            f"budget {budget:.2g} times as large, or fewer columns)"
+        )
+
     def __repr__(self) -> str:
         return self.summary()
 
 
-_EXPECTED = (
-    "not expected: the noise hides the curvature (take more records, a larger budget or fewer columns)",
-    "likely; with heavy tails some fits have none",
-    "expected",
-)
-"""Words for how many of the two kinds of rows give intervals."""
 _NORMS = ((4.0, 3.0), (9.0, 8.0))
 """Bounds on gradients, over the root of the number of parameters, and on Hessians, over that number, of even rows and
 of rows with heavy tails, where the noise is small."""
@@ -230,7 +240,7 @@ def plan_newton(
         n_params = n_features + settings.has_constant
         # Hessians are about I, but those of rows that are round alone.
         curvature = _CURVATURE * spec.curvature_bound if pure else 1.0
-        lengths, given, found = [], [], []
+        lengths, lacking, found = [], [], []
         n_radii, n_points = spec.counts
         for (of_root, of_square), cut in zip(_RADII if pure else _NORMS, _CUT, strict=True):
             gradient, hessian = of_root * math.sqrt(n_params), of_square * n_params
@@ -247,21 +257,22 @@ def plan_newton(
             lengths.append(math.sqrt(1.0 + ratio))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
-            given.append(curvature >= _core.SEEN_CURVATURE * edge)
+            lacking.append(_core.SEEN_CURVATURE * edge / curvature)
             found.append((steps_from(steps), seals_from(seals)))
         steps_shown, seals_shown = found[0]
         shape = next(step for step in steps_shown if step.step == "shape")
         return NewtonPlan(
             length=(lengths[0], lengths[1]),
-            gives_intervals=(given[0], given[1]),
+            gives_intervals=(lacking[0] <= 1.0, lacking[1] <= 1.0),
             steps=steps_shown,
             seals=seals_shown,
             cost_unit=unit,
             n_params=n_params,
             title=title,
             bounds=bounds,
-            marks=() if schema is None else tuple(name for name in schema.names if name.endswith(MARK)),
+            rare=() if schema is None else _rare(schema),
             least_marks=math.ceil(_SEEN_MARKS[pure] * shape.scale / shape.sensitivity),
+            lacking=lacking[0],
         )
 
     if partial is None:
@@ -270,3 +281,9 @@ def plan_newton(
     known, rest = planned(settings.budget), stage.rest or settings.budget
     longer = planned(rest).length[0] / known.length[0]
     return planned(rest, BoundsPlan.of(stage, longer=longer))
+
+
+def _rare(schema: Schema) -> tuple[str, ...]:
+    """Return which columns of zeros and ones a schema has, in words."""
+    marked = any(name.endswith(MARK) for name in schema.names)
+    return (*(["categories"] if category_names(schema) else []), *(["missing cells"] if marked else []))
