@@ -145,10 +145,12 @@ def test_a_fit_whose_intervals_the_noise_hides_says_why():
     first = "- **No coefficient has an interval: there is nothing to publish.** The budget is spent."
     assert text.partition("## Decide first\n\n")[2].startswith(first)
     assert "is the precision good enough" not in text
+    assert "( ) nothing to publish, and the budget is spent" in text
 
 
 def test_every_point_and_every_item_is_there():
     text = fit(ledger=dpci.Ledger(PURE)).officer_report()
+    assert "( ) nothing to publish" not in text
     parts = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert parts == [
         *(

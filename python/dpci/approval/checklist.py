@@ -80,7 +80,9 @@ def _rounding(found: Statement) -> tuple[str, str]:
 def checklist(found: Statement, account: Sequence[str] | None = None) -> Section:
     """Return the items that whoever approves a release has to confirm; ``account`` is that of the ledger."""
     items = chain(_of_files(found), _of_units(found), _of_budget(found, account), _of_statements(found))
-    return Section("checklist", "Checklist", [Bullets(list(items), to_tick=True), *decision()])
+    return Section(
+        "checklist", "Checklist", [Bullets(list(items), to_tick=True), *decision(publishable=found.publishable)]
+    )
 
 
 def _of_files(found: Statement) -> Iterator[Words]:
@@ -160,12 +162,14 @@ def _of_statements(found: Statement) -> Iterator[Words]:
     yield f"{what} published with {', '.join([*_beside(found), 'the budget'])} and the relation"
 
 
-def decision() -> list[Part]:
+def decision(*, publishable: bool = True) -> list[Part]:
     """Return the lines that are signed."""
+    nothing = "" if publishable else "  ( ) nothing to publish, and the budget is spent"
     return [
         Paragraph("Statements: who stated what, and when: ___"),
         Paragraph(
             "Decision: ( ) approved  ( ) returned, because these statements are missing: ___  ( ) refused, because: ___"
+            + nothing
         ),
         Paragraph("Name, role, date, signature:"),
     ]
