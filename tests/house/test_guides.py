@@ -143,7 +143,7 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert printed.count("95% confidence intervals") == 1
     assert "nothing would be refused" in printed or "agrees with the schema" in printed
-    assert [sum(map(bool, block.splitlines())) for block in blocks("python")][1:] == [12]  # of their own file
+    assert [sum(map(bool, block.splitlines())) for block in blocks("python")][1:] == [13]  # of their own file
     assert list(namespace["result"].odds_ratios().names) == ["age", "bmi", "sex=M"]
     report = Path("approval.html").read_text(encoding="utf-8")
     assert "the ledger is undamaged, with 1 entry" in report

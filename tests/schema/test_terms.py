@@ -181,13 +181,6 @@ def test_terms_are_kept_by_files_and_counted_by_the_digest() -> None:
         Schema.from_dict({**one.to_dict(), "formula": "age"})
 
 
-def test_the_digest_of_a_schema_without_terms_is_that_of_earlier_versions() -> None:
-    column = CategoricalColumn(name="ward", categories=("A", "B"), reference="A")
-    age = NumericColumn(name="age", lower=20, upper=60)
-    schema = Schema(columns=(age, column), target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
-    assert schema.digest == "sha256:51aeac0cdcb4277c16640bbfc49f8a4b8200225cd84064f3fb0b58eb762c7cb8"
-
-
 @pytest.mark.parametrize(
     "formula",
     [

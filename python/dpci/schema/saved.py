@@ -59,8 +59,6 @@ _KINDS: dict[str, type[Column | Gap]] = {
     "unbounded": UnboundedColumn,
     "unlisted": UnlistedColumn,
 }
-# Fields that came later, which a digest counts only where they do something.
-_LATER = {"missing": ("error", None), "other": (None,), "since": ("",)}
 
 
 def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,10 +126,9 @@ def _as_lists(value: Any) -> Any:  # noqa: ANN401  # a field
 
 
 def essential(part: Column | Target) -> dict[str, Any]:
-    """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
-    kept = {name: value for name, value in plain(part, defaults=True).items() if name not in {"source", "unit", "per"}}
-    used = {name: value for name, value in kept.items() if name not in _LATER or value not in _LATER[name]}
-    return {name: float(value) if isinstance(value, int) else value for name, value in used.items()}
+    """Return the fields of a column or a target that decide what it does, but for defaults; 1 and 1.0 are one bound."""
+    kept = {name: value for name, value in plain(part).items() if name not in {"source", "unit", "per"}}
+    return {name: float(value) if isinstance(value, int) else value for name, value in kept.items()}
 
 
 def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can hold anything
