@@ -258,3 +258,20 @@ def test_counts_have_rate_ratios(table):
     assert header[-1] == "rate ratio"
     assert float(rows["x0"][-1]) == pytest.approx(np.exp(fit.params[0]), abs=6e-5, rel=1e-4)
     assert sections(fit.to_html())[0][0] == "rate"
+
+
+@pytest.mark.parametrize("budget", [dpci.ZCDP(0.5), dpci.PureDP(4.0)], ids=str)
+def test_a_category_of_few_records_is_named(budget):
+    rng = np.random.default_rng(8)
+    ward, age = rng.choice(["A", "B", "C"], 6000, p=[0.6, 0.39, 0.01]), rng.uniform(20, 80, 6000)
+    ill = np.where((age - 50) / 30 + rng.logistic(size=6000) > 0, "yes", "no")
+    schema = Schema(
+        columns=(
+            NumericColumn(name="age", lower=20, upper=80),
+            CategoricalColumn(name="ward", categories=("A", "B", "C"), reference="A"),
+        ),
+        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    )
+    fit = dpci.fit({"age": age, "ward": ward, "ill": ill}, schema=schema, budget=budget, seed=1)
+    assert np.isfinite(fit.params).all()
+    assert "Few records have ward=C: most of such an interval is noise." in " ".join(fit.summary().split())

@@ -16,7 +16,7 @@ from dpci.losses import Custom
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, check_references, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
-from dpci.released.newton import Newton
+from dpci.released.newton import Newton, least_marks
 from dpci.rows import core_rows, read_rows
 from dpci.schema.cells import MARK
 from dpci.schema.partial import PartialSchema, known_of
@@ -222,10 +222,6 @@ _RADII = ((1.5, 1.5), (4.0, 4.0))
 """The same under pure DP: the longest row, and the bound on a Hessian over the bound on the curvature."""
 _DEAR, _CUT = 1.44, (3.0, 2.0)
 """Noise over sampling variance up to which the core keeps a bound on gradients, and how far it then falls at most."""
-_SEEN_MARKS = (4.0, 6.0)
-"""Records that a column of zeros and ones must mark, over the noise in second moments in units of a record, for its
-coefficient to have an interval, and the same under pure DP. In eight fits each of 5,000 records the rule's 21, 85 and
-217 at ρ = .5, (1, 1e-6) and ε = 1 lie between the counts of which some and all had one."""
 _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
@@ -277,7 +273,6 @@ def plan_newton(
             lacking.append(_core.SEEN_CURVATURE * edge / curvature)
             found.append((steps_from(steps), seals_from(seals)))
         steps_shown, seals_shown = found[0]
-        shape = next(step for step in steps_shown if step.step == "shape")
         return NewtonPlan(
             length=(lengths[0], lengths[1]),
             one_row_length=(of_one_row[0], of_one_row[1]) if most_rows > 1 else None,
@@ -289,7 +284,7 @@ def plan_newton(
             title=title,
             bounds=bounds,
             rare=() if schema is None else _rare(schema),
-            least_marks=math.ceil(_SEEN_MARKS[pure] * shape.scale / shape.sensitivity),
+            least_marks=least_marks(steps_shown, pure=pure),
             lacking=lacking[0],
         )
 
