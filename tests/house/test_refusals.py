@@ -44,7 +44,7 @@ sources/workbooks: read_sheet*2=file,table_columns _sheet*2=table_columns
 cli/rows: TableRows.__post_init__ TableRows._chunks=schema_value UnitOptions.check*2 UnitOptions._check_persons
   UnitOptions._check_bound
 schema/cells: as_cells*2=table_columns label_of=schema_value labels_of check_rows=schema_value column_of*3=table_columns
-  key_of=table_columns names_of=table_columns check_length=table_columns
+  outside_fits=schema_value key_of=table_columns names_of=table_columns check_length=table_columns
 schema/columns: NumericColumn.__post_init__*2 UnboundedColumn.__post_init__ _numbers=schema_value _take_since
   _take_per*2 CategoricalColumn.__post_init__*3 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
   _check_choice
@@ -54,7 +54,7 @@ schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._at
   _Reader._next _Reader._expect_keyword _Reader._expect _Reader.expect_end _tokens
 schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*4 _build_column _as_mapping _as_list
 schema/transforms: take_bounds*3
-schema/table: Schema.__post_init__*7 Schema._take_terms*4 Schema.from_formula fitted_constant
+schema/table: Schema.__post_init__*5 Schema._take_texts*2 Schema._take_terms*4 Schema.from_formula fitted_constant
   RawTable.shape*2=table_columns
   on_violation_of _read_table
 schema/partial: PartialSchema.__post_init__*5 PartialSchema.numbers=schema_value

@@ -1,5 +1,6 @@
 """Rows with a missing value, which ``missing="drop"`` leaves out: they weigh 0, whatever else they hold."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import dpci
 from dpci.cli.main import main
 from dpci.errors import InvalidInput
+from dpci.released.sources import public_values
 from dpci.schema import (  # fmt: skip
     CategoricalColumn,
     ClassTarget,
@@ -77,12 +79,53 @@ def test_a_file_has_the_fit_of_its_table(tmp_path, schema):
         np.testing.assert_allclose(fit.params, fits[0].params, rtol=0, atol=1e-10)
 
 
-def test_weights_of_complete_rows_are_kept():
+@pytest.mark.parametrize("source", ["frame", "file", "text", "chunks"])
+def test_weights_of_complete_rows_are_kept(tmp_path, source):
     weights = RNG.uniform(0.5, 2.0, N)
-    fit = dpci.fit(TABLE, schema=SCHEMA, weights=dpci.Weights(weights, bound=2.0), **EXACT)
+    # Nobody looks at the weight of a row that is left out.
+    table = TABLE.assign(w=np.where(COMPLETE, weights, np.where(EMPTY["age"], np.nan, 9.0)))
+    table.to_csv(tmp_path / "table.csv", index=False)
+    X = {
+        "frame": table,
+        "file": tmp_path / "table.csv",
+        "text": dpci.read(tmp_path / "table.csv"),
+        "chunks": dpci.Chunks([(table.iloc[:1000], None), (table.iloc[1000:], None)]),
+    }[source]
+    fit = dpci.fit(X, schema=SCHEMA, weights=dpci.Weights("w", bound=2.0), **EXACT)
     filled = TABLE.assign(age=TABLE["age"].fillna(33.0), sex=TABLE["sex"].fillna("F"))
     known = dpci.fit(filled, schema=SCHEMA, weights=dpci.Weights(weights * COMPLETE, bound=2.0), **EXACT)
-    np.testing.assert_array_equal(fit.params, known.params)
+    np.testing.assert_allclose(fit.params, known.params, rtol=0, atol=1e-9)
+    assert "bound of weights" in {value.name for value in public_values(fit._record)}
+
+
+@pytest.mark.parametrize("unit", ["ns", "s"])
+def test_dates_and_a_listed_text_for_missing_values(unit):
+    days = pd.Series(pd.to_datetime("2024-01-01") + pd.to_timedelta(AGE.round(), unit="D")).astype(
+        f"datetime64[{unit}]"
+    )
+    land = np.where(EMPTY["sex"], "", np.where(SEX == "M", "NA", "US"))
+    table = TABLE.assign(day=days.mask(EMPTY["age"]), land=land)
+    columns = (
+        NumericColumn(name="day", since="2024-01-01", lower=20, upper=80, missing="drop"),
+        CategoricalColumn(name="land", categories=("US", "NA"), reference="US", missing="drop"),
+    )
+    schema = Schema.from_formula("ill ~ day*land", replace(SCHEMA, columns=columns))
+    assert [finding.n_rows for finding in schema.check(table).findings] == [EMPTY[n].sum() for n in ("age", "sex")]
+    same = dpci.fit(
+        TABLE.assign(age=TABLE["age"].round()), schema=Schema.from_formula("ill ~ age*sex", SCHEMA), **EXACT
+    )
+    np.testing.assert_allclose(dpci.fit(table, schema=schema, **EXACT).params, same.params, rtol=0, atol=1e-9)
+
+
+def test_a_comparison_with_a_table_without_gaps():
+    whole = replace(SCHEMA, columns=(replace(SCHEMA.columns[0], missing="error"), replace(SEXES, missing=None)))
+    given = {"budget": dpci.PureDP(50.0), "rows": "clip"}
+    fits = [dpci.fit(WHOLE, schema=whole, seed=1, **given), dpci.fit(TABLE, schema=SCHEMA, seed=2, **given)]
+    assert (dpci.compare(*fits, shared_data=True).pvalues > 0.5).all()
+    assert "bound of weights" not in {value.name for value in public_values(fits[1]._record)}
+    counted = replace(SCHEMA, columns=(SCHEMA.columns[0], replace(SEXES, missing="F")))
+    with pytest.raises(InvalidInput, match=r"count missing values, in other ways \(fit both with the same columns"):
+        dpci.compare(fits[0], dpci.fit(TABLE, schema=counted, seed=3, **given))
 
 
 def test_unlisted_categories_and_a_category_of_that_name():
@@ -91,6 +134,9 @@ def test_unlisted_categories_and_a_category_of_that_name():
     fit = dpci.fit(TABLE, schema=schema, budget=dpci.ApproxDP(5.0, 1e-6), seed=1)
     assert fit.schema.columns[0].categories == ("F", "M", "other")
     assert fit.schema.drops == ("sex", "age")
+    exact = {"budget": dpci.ApproxDP(1e4, 1e-6), "seed": 1}
+    counted = dpci.release_schema(TABLE, schema=replace(schema, counts_share=0.5), **exact)
+    np.testing.assert_allclose(counted.counts.cells["sex"], [*((TABLE["sex"] == sex).sum() for sex in "FM"), 0], atol=9)
     named = CategoricalColumn(name="sex", categories=("F", "M", "drop"), reference="F", missing="drop")
     assert not drops(named)
     assert named.codes(np.array(["F", None], dtype=object)).tolist() == [0, 2]
@@ -100,15 +146,17 @@ def test_what_has_no_weights_refuses():
     check = str(SCHEMA.check(TABLE))
     assert check.count("missing: the row weighs 0") == 2
     assert "nothing would be refused" in check
-    with pytest.raises(InvalidInput, match='missing="drop"'):
-        dpci.fit(TABLE, schema=SCHEMA, **EXACT).predict(TABLE)
-    with pytest.raises(InvalidInput, match="rows in parts have weights"):
-        dpci.fit(dpci.Chunks([(TABLE, None)]), schema=SCHEMA, weights=dpci.Weights("visits", bound=3.0), **EXACT)
+    refusing = replace(SCHEMA, columns=(SCHEMA.columns[0], replace(SEXES, missing=None)))
+    for encode in (dpci.fit(TABLE, schema=SCHEMA, **EXACT).predict, SCHEMA.features, refusing.features):
+        with pytest.raises(
+            InvalidInput, match=r"only a fit leaves its row out; leave it out of this table, or [^;]*\);"
+        ):
+            encode(TABLE if encode is not refusing.features else TABLE.assign(age=AGE))
     with pytest.raises(InvalidInput, match=r"strata, whose rows all count"):
         dpci.fit_strata(TABLE, schema=SCHEMA, by="sex", budget=dpci.PureDP(1.0), n_public={"F": 1500, "M": 1500})
 
 
-def test_a_part_without_any_value_and_commands(tmp_path):
+def test_a_part_without_any_value_and_commands(tmp_path, capsys):
     empty = TABLE.assign(age=TABLE["age"].where(np.arange(N) >= 1000))
     parts = dpci.Chunks(lambda: ((empty.iloc[i : i + 1000], None) for i in range(0, N, 1000)))
     fits = [dpci.fit(rows, schema=SCHEMA, budget=dpci.ZCDP(1.0), seed=3) for rows in (empty, parts)]
@@ -119,6 +167,14 @@ def test_a_part_without_any_value_and_commands(tmp_path):
     assert main(["fit", table, "--schema", schema, "--rho", "1e9", "--output", out]) == 0
     exact = dpci.fit(empty, schema=SCHEMA, budget=dpci.ZCDP(1e9), seed=3)
     np.testing.assert_allclose(dpci.load(out).params, exact.params, rtol=1e-3)
+    exact = dpci.fit(
+        empty, schema=SCHEMA, budget=dpci.ZCDP(1e9), seed=3, l2_strength=0.1, weights=dpci.Weights("visits", bound=3)
+    )
+    options = "--rho 1e9 --l2-strength 0.1 --replicates 2 --variability 0 --weights visits --weight-bound 3 --json"
+    capsys.readouterr()
+    assert main(["coverage", table, "--schema", schema, *options.split()]) == 0
+    target = json.loads(capsys.readouterr().out)["by_param"]["target"]
+    np.testing.assert_allclose(target, exact._record.params, rtol=0, atol=1e-3)
 
 
 def test_a_released_category_of_that_name_and_counts():

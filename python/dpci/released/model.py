@@ -21,6 +21,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
 from dpci.released.record import FitRecord, ModelRecord, Record
 from dpci.rows import Ball, Blocks
+from dpci.schema.cells import outside_fits
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, encoded_rows, same_columns
 from dpci.schema.table import Table as NamedTable
@@ -250,6 +251,11 @@ def in_target_units(record: ModelRecord, predictor: NDArray[np.float64]) -> NDAr
 
 def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:
     """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for others."""
+    with outside_fits():
+        return _encoded(known, X)
+
+
+def _encoded(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:
     if isinstance(X, str | os.PathLike):
         if known is None:
             raise InvalidInput(f"X must hold rows if the model has no schema, got the path {str(X)!r}")

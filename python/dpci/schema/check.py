@@ -161,13 +161,12 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
     labels, cells = _counted(values), as_cells(values)
-    empty = missing_cells(cells)
-    gaps = _counted(cells[empty])
+    gaps = _counted(cells[missing_cells(cells)])
+    absent = {label: count for label, count in gaps.items() if label not in column.categories}
     if drops(column):
-        yield from _some(column.name, "missing: the row weighs 0", gaps, refused=False)
-        labels = _counted(values[~empty])
+        yield from _some(column.name, "missing: the row weighs 0", absent, refused=False)
+        labels -= Counter(absent)
     elif column.missing is not None:
-        absent = {label: count for label, count in gaps.items() if label not in column.categories}
         yield from _some(column.name, f"missing: replaced by {column.missing}", absent, refused=False)
         labels[column.missing] += sum(absent.values())
         labels -= Counter(absent)
