@@ -148,6 +148,8 @@ HABITS = {
     "got 'mean': a statistic of the data is private": lambda *_: UnboundedColumn("age", missing="mean"),
     "'missing': nothing can stand for a target": lambda *_: UnboundedTarget("age", missing="drop"),
     "use PrivateRidge": lambda *_: dpci.sklearn.Ridge,
+    "from 'dpci.sklearn': use PrivateRidge": lambda *_: __import__("dpci.sklearn", fromlist=["Ridge"]),
+    "from 'dpci': import it from dpci.schema": lambda *_: __import__("dpci", fromlist=["Schema"]),
     "'PrivateRidge' object has no attribute 'summary': use result_": lambda *_: dpci.sklearn.PrivateRidge().summary,
     "'C' of PrivateRidge: pass l2_strength=": lambda *_: dpci.sklearn.PrivateRidge().set_params(C=1),
 }
@@ -155,7 +157,7 @@ HABITS = {
 
 @pytest.mark.parametrize("advice", HABITS)
 def test_a_habit_is_refused_with_what_to_type(advice, result, linear):
-    with pytest.raises((TypeError, ValueError, LookupError, AttributeError)) as refused:
+    with pytest.raises((TypeError, ValueError, LookupError, AttributeError, ImportError)) as refused:
         HABITS[advice](result, linear)
     assert advice in str(refused.value)
 
