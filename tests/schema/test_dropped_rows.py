@@ -73,32 +73,23 @@ def test_rows_that_are_left_out_may_hold_anything(schema, keywords):
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, GAPS])
-def test_a_file_has_the_fit_of_its_table(tmp_path, schema):
-    TABLE.to_csv(tmp_path / "table.csv", index=False)
-    parts = dpci.Chunks(lambda: ((TABLE.iloc[i : i + 700], None) for i in range(0, N, 700)), schema=GAPS)
-    sources = [TABLE, tmp_path / "table.csv", *([parts] if schema is GAPS else [])]
-    fits = [dpci.fit(source, schema=schema, budget=dpci.ZCDP(1.0), seed=3) for source in sources]
-    for fit in fits[1:]:
-        np.testing.assert_allclose(fit.params, fits[0].params, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("source", ["frame", "file", "text", "chunks"])
-def test_weights_of_complete_rows_are_kept(tmp_path, source):
-    weights = RNG.uniform(0.5, 2.0, N)
+@pytest.mark.parametrize("weights", [None, dpci.Weights("w", bound=2.0)])
+def test_files_and_parts_have_the_fit_of_their_table(tmp_path, schema, weights):
     # Nobody looks at the weight of a row that is left out.
-    table = TABLE.assign(w=np.where(COMPLETE, weights, np.where(EMPTY["age"], np.nan, 9.0)))
+    table = TABLE.assign(w=np.where(COMPLETE, 2.0 - 0.01 * (AGE % 70), np.where(EMPTY["age"], np.nan, 9.0)))
     table.to_csv(tmp_path / "table.csv", index=False)
-    X = {
-        "frame": table,
-        "file": tmp_path / "table.csv",
-        "text": dpci.read(tmp_path / "table.csv"),
-        "chunks": dpci.Chunks([(table.iloc[:1000], None), (table.iloc[1000:], None)]),
-    }[source]
-    fit = dpci.fit(X, schema=SCHEMA, weights=dpci.Weights("w", bound=2.0), **EXACT)
-    filled = TABLE.assign(age=TABLE["age"].fillna(33.0), sex=TABLE["sex"].fillna("F"))
-    known = dpci.fit(filled, schema=SCHEMA, weights=dpci.Weights(weights * COMPLETE, bound=2.0), **EXACT)
-    np.testing.assert_allclose(fit.params, known.params, rtol=0, atol=1e-9)
-    assert "bound of weights" in {value.name for value in public_values(fit._record)}
+    parts = dpci.Chunks(lambda: ((table.iloc[i : i + 700], None) for i in range(0, N, 700)), schema=schema)
+    given = {"schema": schema, "budget": dpci.ZCDP(1.0), "seed": 3, "weights": weights}
+    sources = (table, tmp_path / "table.csv", dpci.read(tmp_path / "table.csv"), parts)
+    found, *others = [dpci.fit(source, **given) for source in sources]
+    for fit in others:
+        np.testing.assert_allclose(fit.params, found.params, rtol=0, atol=1e-10)
+    assert ("bound of weights" in {value.name for value in public_values(found._record)}) is (weights is not None)
+    if weights is not None and schema is SCHEMA:
+        filled = table.assign(
+            age=table["age"].fillna(33.0), sex=table["sex"].fillna("F"), w=table["w"].where(COMPLETE, 0.0)
+        )
+        np.testing.assert_array_equal(dpci.fit(filled, **given).params, found.params)
 
 
 @pytest.mark.parametrize("unit", ["ns", "s"])
@@ -125,7 +116,6 @@ def test_a_comparison_with_a_table_without_gaps():
     given = {"budget": dpci.PureDP(50.0), "rows": "clip"}
     fits = [dpci.fit(WHOLE, schema=whole, seed=1, **given), dpci.fit(TABLE, schema=SCHEMA, seed=2, **given)]
     assert (dpci.compare(*fits, shared_data=True).pvalues > 0.5).all()
-    assert "bound of weights" not in {value.name for value in public_values(fits[1]._record)}
     counted = replace(SCHEMA, columns=(SCHEMA.columns[0], replace(SEXES, missing="F")))
     with pytest.raises(InvalidInput, match=r"count missing values, in other ways \(fit both with the same columns"):
         dpci.compare(fits[0], dpci.fit(TABLE, schema=counted, seed=3, **given))
