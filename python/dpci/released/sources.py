@@ -91,6 +91,14 @@ def count_values(record: Record) -> Iterator[PublicValue]:
         yield PublicValue("total of weights", f"{weights.total:g}", "")
 
 
+def weights_words(record: Record) -> str:
+    """Return how much records weigh; empty where each counts once."""
+    left_out = (
+        "" if record.table is None or not record.table.drops else ", 0 for rows that miss a value and are left out"
+    )
+    return "" if record.weights is None else f"{record.weights}{left_out}"
+
+
 def table_values(table: Schema) -> Iterator[PublicValue]:
     """Yield the formula, the bounds and the lists of a schema with their sources."""
     if table.terms:

@@ -117,7 +117,7 @@ def approval_of_regression(
 
 
 def _counts(record: MomentRecord) -> list[str]:
-    return counts_text(record.persons, record.weights, record.table)
+    return counts_text(record)
 
 
 def _audits(record: MomentRecord) -> Iterator[str]:
