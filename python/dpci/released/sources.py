@@ -93,9 +93,8 @@ def count_values(record: Record) -> Iterator[PublicValue]:
 
 def weights_words(record: Record) -> str:
     """Return how much records weigh; empty where each counts once."""
-    left_out = (
-        "" if record.table is None or not record.table.drops else ", 0 for rows that miss a value and are left out"
-    )
+    drops = record.table is not None and record.table.drops
+    left_out = ", 0 for rows that miss a value and are left out" if drops else ""
     return "" if record.weights is None else f"{record.weights}{left_out}"
 
 
