@@ -14,9 +14,9 @@ from dpci.base.habits import ROWS
 from dpci.base.validation import advised, broken
 from dpci.budgets import Budget, GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
-from dpci.data.coded import CodedRows, stacked
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
+from dpci.data.storage import EncodedRows, stacked
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
 from dpci.released.record import FitRecord, ModelRecord, Record
@@ -249,13 +249,13 @@ def in_target_units(record: ModelRecord, predictor: NDArray[np.float64]) -> NDAr
     return target.decode(predictor) if record.loss["name"] in LOCATIONS else predictor - np.log(target.scaling[1])
 
 
-def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:
+def encoded_table(known: Schema | None, X: object) -> EncodedRows | None:
     """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for others."""
     with outside_fits():
         return _encoded(known, X)
 
 
-def _encoded(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:
+def _encoded(known: Schema | None, X: object) -> EncodedRows | None:
     if isinstance(X, str | os.PathLike):
         if known is None:
             raise InvalidInput(f"X must hold rows if the model has no schema, got the path {str(X)!r}")

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
 from dpci.data.arrays import Features, NamedRows, OnViolation, PlacedRows, as_features, as_matrix, as_numbers, as_vector
-from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.errors import InvalidInput
@@ -129,10 +128,7 @@ class Standardise:
         values = as_matrix(y).values if is_frame(y) else as_numbers("y", y).astype(np.float64)
         if not self.targets.further:
             return X, values[:, 0]
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        matrix = as_matrix(X).values
+        features, matrix = _dense(X)
         further, last = self.targets.split(values, clip=self.on_violation != "error")
         if len(last) != features.shape[0]:
             raise InvalidInput(f"y must have one row for each of the {features.shape[0]} rows of X, got {len(last)}")
@@ -204,9 +200,11 @@ class Standardise:
 def _dense(X: Any) -> tuple[Features, NDArray[Any]]:  # noqa: ANN401  # whatever the caller has
     """Return a table, and its numbers as one array."""
     features = as_features(X)
-    if isinstance(features.values, tuple):
+    if isinstance(features.values, np.ndarray):
+        return features, features.values
+    if not isinstance(X, NamedRows):  # which a schema has made
         raise InvalidInput(SPARSE)
-    return features, as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+    return features, as_matrix(X).values
 
 
 @dataclass(frozen=True, eq=False)
