@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
 from dpci.data.arrays import Features, NamedRows, OnViolation, PlacedRows, as_features, as_matrix, as_numbers, as_vector
+from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
+from dpci.data.storage import SparseRows
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
@@ -202,7 +204,7 @@ def _dense(X: Any) -> tuple[Features, NDArray[Any]]:  # noqa: ANN401  # whatever
     features = as_features(X)
     if isinstance(features.values, np.ndarray):
         return features, features.values
-    if not isinstance(X, NamedRows):  # which a schema has made
+    if not isinstance(X, NamedRows | CodedRows | SparseRows):  # which a schema has made
         raise InvalidInput(SPARSE)
     return features, as_matrix(X).values
 
