@@ -254,6 +254,12 @@ def days_since(since: str, cells: NDArray[Any]) -> NDArray[np.float64]:
     return np.fromiter((_days(cell, start) for cell in cells.tolist()), np.float64, cells.size)
 
 
+def in_days(since: str, value: object) -> object:
+    """Return the number of days from a day to another, which a schema may give in place of the number."""
+    days = _days(value, datetime.fromisoformat(since))
+    return value if math.isnan(days) else days
+
+
 def _days(cell: object, start: datetime) -> float:
     if is_missing(cell):
         return math.nan
