@@ -200,6 +200,14 @@ def check_target_present(target: str, values: object) -> None:
     check_rows(target, cells, ~missing_cells(cells), "hold finite numbers", **TARGET_NEEDS)
 
 
+def of_prediction(error: InvalidInput) -> InvalidInput:
+    """Return the error of a cell with the way out of a prediction, whose schema is that of the fit."""
+    text = str(error)
+    for needs in (f"a missing value: {NUMBER_NEEDS}", f"a missing value: {CATEGORY_NEEDS}", OTHER.strip(" ()")):
+        text = text.replace(f"({needs}; {AGREED})", "(correct it, or filter these rows first)")
+    return InvalidInput(text, row=error.row)
+
+
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:
     """Return the error of a number, with the names of all columns that have missing cells, if several have them."""
     gaps = [name for name, values in cells.items() if missing_cells(values).any()]

@@ -11,7 +11,8 @@ from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.frames import check_same_index, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
-from dpci.schema.cells import as_cells, check_length, column_of, has_column, missing_cells
+from dpci.errors import InvalidInput
+from dpci.schema.cells import as_cells, check_length, column_of, has_column, missing_cells, of_prediction
 from dpci.schema.columns import ClassTarget, NumericColumn, class_labels
 from dpci.schema.table import Schema, encoded_rows
 
@@ -89,6 +90,15 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArra
     features = encoded_rows(schema, X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), coded(targets, schema), complete
+
+
+def rows_to_predict(schema: Schema, X: Any) -> NamedRows:  # noqa: ANN401  # tables of any library
+    """Return the rows of a table without its target, and which of them miss a value of a column that drops them."""
+    X, complete = _filled(named_columns(X), schema)
+    try:
+        return NamedRows(encoded_rows(schema, X), schema.names, missing=None if complete is None else complete == 0.0)
+    except InvalidInput as error:
+        raise of_prediction(error) from None
 
 
 def _filled(X: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
