@@ -112,11 +112,11 @@ else:
     def __getattr__(name: str) -> object:
         """Load a public module when it is asked for; functions and classes with those that are used together."""
         if name not in __all__ and name != "sklearn":
-            from dpci.base.habits import FUNCTIONS, instead  # noqa: PLC0415  # for those who guess a name
+            from dpci.base.habits import FUNCTIONS, instead, unknown_name  # noqa: PLC0415  # for those who guess a name
 
             where = None if name.startswith("_") else _home(name)
             advice = instead(name, FUNCTIONS) if where is None else f": import it from {where}"
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
+            raise unknown_name(__name__, name, advice)
         if name == "__version__":
             from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
 

@@ -51,8 +51,8 @@ def counts_spec(n_columns, budget, neighbors="replace_one", max_rows=None):
 
 @pytest.mark.parametrize("most", [None, 1, 2])
 def test_one_record_or_person_moves_counts_by_no_more_than_their_sensitivity(most):
-    ages, incomes, towns = [-5.0, 20.0, 45.0, 200.0], [np.nan, 1.0, 50.0], ["north", "south"]
-    schema = replace(LISTS, columns=(AGE, INCOME, TOWN))
+    ages, incomes, towns = [-5.0, 20.0, 45.0, 200.0], [np.nan, 1.0, 50.0], ["north", "south", ""]
+    schema = replace(LISTS, columns=(AGE, INCOME, replace(TOWN, missing="drop")))
     complete = schema.completed({"age": (10.0, 90.0), "income": (0.0, 9.0)}, {"town": ("south",)}, source="")
     kinds = list(itertools.product(ages, incomes, towns))
     rng = np.random.default_rng(7)

@@ -114,9 +114,10 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
         ({"rows": 3.0}, "rows must be those of the schema"),
         ({"budget": dpci.ZCDP(1e-5)}, "among 8000 records"),
         ({"budget": dpci.ZCDP(0.02), "schema": replace(PARTIAL, bounds_share=0.99999)}, "must be able to vary more"),
+        ({"loss": dpci.losses.Huber(k=3.0), "l2_strength": 1e-9}, "l2_strength must be greater than"),
         ({"budget": dpci.GDP(0.5)}, "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps"),
     ):
-        with pytest.raises(dpci.InvalidInput, match=message):
+        with pytest.raises(dpci.DpciError, match=message):
             fit(kind(TABLE), **{"ledger": ledger, "rows": "clip", **refused})
     assert len(ledger.history) == n_entries
     of_persons = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)

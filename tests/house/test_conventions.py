@@ -149,6 +149,8 @@ HABITS = {
     "got 'mean': a statistic of the data is private": lambda *_: UnboundedColumn("age", missing="mean"),
     "'missing': nothing can stand for a target": lambda *_: UnboundedTarget("age", missing="drop"),
     "use PrivateRidge": lambda *_: dpci.sklearn.Ridge,
+    "from 'dpci.sklearn': use PrivateRidge": lambda *_: __import__("dpci.sklearn", fromlist=["Ridge"]),
+    "from 'dpci': import it from dpci.schema": lambda *_: __import__("dpci", fromlist=["Schema"]),
     "'coef_': not fitted: call fit(X, y) first": lambda *_: dpci.sklearn.PrivateRidge().coef_,
     "'params': not fitted: call fit(X, y) first, then use result_": lambda *_: dpci.sklearn.PrivateRidge().params,
     "pass the column: persons=frame['id']": lambda *_: dpci.sklearn.PrivateRidge().fit([[1]], [1], persons="id"),
@@ -167,7 +169,7 @@ HABITS = {
 
 @pytest.mark.parametrize("advice", HABITS)
 def test_a_habit_is_refused_with_what_to_type(advice, result, linear):
-    with pytest.raises((TypeError, ValueError, LookupError, AttributeError)) as refused:
+    with pytest.raises((TypeError, ValueError, LookupError, AttributeError, ImportError)) as refused:
         HABITS[advice](result, linear)
     assert advice in str(refused.value)
 

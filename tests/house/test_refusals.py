@@ -44,7 +44,7 @@ sources/workbooks: read_sheet*2=file,table_columns _sheet*2=table_columns
 cli/rows: TableRows.__post_init__ TableRows._chunks=schema_value UnitOptions.check*2 UnitOptions._check_persons
   UnitOptions._check_bound
 schema/cells: as_cells*2=table_columns label_of=schema_value labels_of check_rows=schema_value column_of*3=table_columns
-  key_of=table_columns names_of=table_columns check_length=table_columns
+  outside_fits=schema_value key_of=table_columns names_of=table_columns check_length=table_columns
 schema/columns: NumericColumn.__post_init__*2 UnboundedColumn.__post_init__ _numbers=schema_value _take_since
   _take_per*2 CategoricalColumn.__post_init__*3 ClassTarget.__post_init__ CategoricalTarget.__post_init__*2 _take_name
   _check_choice

@@ -283,6 +283,20 @@ def test_rows_of_a_schema_keep_its_intercept():
         dpci.plan(n_samples=9, schema=SCHEMA, rows=dpci.rows.Within(intercept=False), budget=dpci.ZCDP(1.0))
 
 
+@pytest.mark.parametrize(("scale", "middle", "width"), [("symmetric", 40.0, 30.0), ("unit", 10.0, 60.0)])
+def test_a_huber_regression_is_that_of_rows_encoded_by_hand(scale, middle, width):
+    target = NumericTarget(column="age", lower=10, upper=70, scale=scale)
+    schema = Schema(columns=(NumericColumn(name="dose", lower=-5, upper=10),), target=target)
+    common = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "seed": 1, "rows": 1.0}
+    found = dpci.fit(COUNTED, schema=schema, loss=dpci.losses.Huber(k=9.0), **common)
+    X, y = (COUNTED.dose.to_numpy()[:, None] - 2.5) / 7.5, (COUNTED.age - middle) / width
+    hand = dpci.fit(X, y, loss=dpci.losses.Huber(k=9.0 / width, target_bound=1.0), **common)
+    slope, constant = width * hand.params / [7.5, 1.0]
+    np.testing.assert_allclose(found.params, [slope, middle + constant - 2.5 * slope], rtol=1e-6)
+    np.testing.assert_allclose(found.std_errors[0], width * hand.std_errors[0] / 7.5, rtol=1e-6)
+    np.testing.assert_allclose(found.predict(COUNTED), middle + width * hand.predict(X), rtol=1e-6)
+
+
 @pytest.mark.parametrize("scale", ["symmetric", "unit"])
 def test_a_squared_loss_has_the_units_of_its_target(scale):
     target = NumericTarget(column="dose", lower=-5, upper=10, scale=scale)

@@ -579,13 +579,14 @@ def test_a_plan_foretells_the_length():
     assert [step.step for step in plan.steps] == [step.step for step in record_of(fits[0]).steps]
     assert "times that without privacy" in plan.summary()
     assert json.loads(json.dumps(plan.to_dict()))["length"] == list(plan.length)
-    few = dpci.plan(n_samples=100, n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
+    # A person of one row weighs a third: nine times the noise.
+    common = {"n_features": 3, "budget": dpci.ZCDP(rho=0.2), "mechanism": "newton"}
+    third = dpci.plan(n_samples=20_000, persons=dpci.Persons(max_rows=3), **common)
+    assert third.one_row_length[0] ** 2 - 1 == pytest.approx(9 * (third.length[0] ** 2 - 1))
+    few = dpci.plan(n_samples=100, **common)
     assert few.gives_intervals == (False, False)
-    assert f"not expected: the noise hides the curvature (take about {few.lacking:.2g} times" in " ".join(
-        str(few).split()
-    )
-    more = dpci.plan(n_samples=int(101 * few.lacking), n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
-    assert more.gives_intervals[0]
+    assert f"not expected: the noise hides the curvature (take about {few.lacking:.2g}" in " ".join(str(few).split())
+    assert dpci.plan(n_samples=int(101 * few.lacking), **common).gives_intervals[0]
 
 
 def test_rows_that_are_far_out_are_told():

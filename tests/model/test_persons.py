@@ -237,14 +237,6 @@ def test_refusals(keywords, message):
         dpci.fit(X, y, **assembled(**{**defaults, **keywords}))
 
 
-def test_a_study_takes_no_rule_without_persons():
-    X, y, _ = panel()
-    rule = {"persons": dpci.Persons(), "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
-    for function in (dpci.simulate.coverage, dpci.simulate.variability):
-        with pytest.raises(InvalidInput, match="persons must have ids where data are read"):
-            function(X, y, **rule)
-
-
 @pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 def test_a_study_of_no_person_is_refused_in_words():
     with pytest.raises(InvalidInput, match="at least one row"):

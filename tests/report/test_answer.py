@@ -199,7 +199,12 @@ def test_rows_that_the_noise_hides_have_dashes_everywhere(hidden):
         (row,) = [line for line in rest.splitlines() if line.startswith(name)]
         assert re.split(" {2,}", row)[2:] == ["-"] * 6, unit
         assert np.isnan(hidden.params[hidden.names.index(name)])
-    assert "not estimable" in hidden.to_html()
+    for text in (hidden.to_html(), hidden.to_latex(), hidden.to_markdown(), hidden.odds_ratios().to_latex()):
+        assert re.search(r"region=lost\W.*?(not estimable|-)\W.*?-\W", text)
+        assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+    assert hidden.tidy().set_index("term").loc["region=lost"].isna().all()
+    pytest.importorskip("great_tables")
+    assert "not estimable" in hidden.to_great_tables().as_raw_html()
 
 
 def test_a_fit_of_noise_alone_has_no_results():
@@ -207,6 +212,8 @@ def test_a_fit_of_noise_alone_has_no_results():
     page, text = fit.to_html(), fit.summary()
     assert fit.interval_refusal.startswith("too few records for this budget and these columns: the noise hides")
     assert text.index("No intervals: too few records for this budget") < text.index("estimate")
+    with pytest.raises(dpci.InvalidInput, match=r"to_latex\(\) requires an object that shows a table"):
+        fit.to_latex()
     for part in ("No results", "This fit has no estimates to publish"):
         assert part in page
     assert np.isnan(fit.params).all()
@@ -258,3 +265,20 @@ def test_counts_have_rate_ratios(table):
     assert header[-1] == "rate ratio"
     assert float(rows["x0"][-1]) == pytest.approx(np.exp(fit.params[0]), abs=6e-5, rel=1e-4)
     assert sections(fit.to_html())[0][0] == "rate"
+
+
+@pytest.mark.parametrize("budget", [dpci.ZCDP(0.5), dpci.PureDP(4.0)], ids=str)
+def test_a_category_of_few_records_is_named(budget):
+    rng = np.random.default_rng(8)
+    ward, age = rng.choice(["A", "B", "C"], 6000, p=[0.6, 0.39, 0.01]), rng.uniform(20, 80, 6000)
+    ill = np.where((age - 50) / 30 + rng.logistic(size=6000) > 0, "yes", "no")
+    schema = Schema(
+        columns=(
+            NumericColumn(name="age", lower=20, upper=80),
+            CategoricalColumn(name="ward", categories=("A", "B", "C"), reference="A"),
+        ),
+        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    )
+    fit = dpci.fit({"age": age, "ward": ward, "ill": ill}, schema=schema, budget=budget, seed=1)
+    assert np.isfinite(fit.params).all()
+    assert "Few records have ward=C: most of such an interval is noise." in " ".join(fit.summary().split())

@@ -15,8 +15,8 @@ from dpci.inference.remarks import notes, publishes_nothing
 from dpci.losses import SEVERAL
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
-from dpci.released.record import NOISE_AWARE, FitRecord
-from dpci.released.sources import public_values
+from dpci.released.record import NOISE_AWARE, FitRecord, Record
+from dpci.released.sources import public_values, weights_words
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import (
     WEIGHED,
@@ -242,12 +242,12 @@ def public_number(persons: Persons | None) -> tuple[str]:
     return (f"the public number of {'records' if persons is None else 'persons'}",)
 
 
-def counts_text(persons: Persons | None, weights: Weights | None, table: Schema | None) -> list[str]:
+def counts_text(record: Record) -> list[str]:
     """Return how rows and records count in what is estimated."""
-    left_out = "" if table is None or not table.drops else ", 0 for rows that miss a value and are left out"
+    weights = weights_words(record)
     return [
-        *([] if persons is None else [f"rows count by the rule for persons ({persons})"]),
-        *([] if weights is None else [f"records count by their weights ({weights}{left_out})"]),
+        *([] if record.persons is None else [f"rows count by the rule for persons ({record.persons})"]),
+        *([] if not weights else [f"records count by their weights ({weights})"]),
     ]
 
 
@@ -317,7 +317,7 @@ def _target(record: FitRecord) -> str:
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
-    return "; ".join([least, *public, *counts_text(record.persons, record.weights, record.table)])
+    return "; ".join([least, *public, *counts_text(record)])
 
 
 def _audits(record: FitRecord) -> tuple[str, ...]:

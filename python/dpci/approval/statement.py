@@ -13,6 +13,7 @@ from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import Budget, GaussianBudget
 from dpci.inference.remarks import NOTHING
 from dpci.ledger.ledger import Ledger
+from dpci.released.choices import given_weights
 from dpci.released.record import Record
 from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
@@ -194,7 +195,7 @@ class Statement:
         elif self.clips:
             kept = "is moved to them" if self.record.on_violation == "clip" else "is kept, and the record weighs less"
             rule = f"what is beyond the bounds {kept}; the release fails if a value is missing"
-        if self.weights is None:
+        if given_weights(self.weights, self.table) is None:
             return rule
         return rule, f"; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"
 
@@ -208,7 +209,7 @@ class Statement:
             found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
         else:
             found = [(f"{what} ", names(columns)) for what, columns in failures(self.table).items()]
-        if self.weights is not None and not self.clips:
+        if given_weights(self.weights, self.table) is not None and not self.clips:
             found.append("weights beyond their bound")
         if self.of_strata:
             found.append("records of no stratum of the list")

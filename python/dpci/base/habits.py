@@ -1,6 +1,8 @@
 """Advice for names that users of R, statsmodels, scikit-learn, diffprivlib and OpenDP type by habit."""
 
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Final
 
 _RIDGE = "pass l2_strength=, the weight of a ridge; none is needed"
@@ -173,6 +175,8 @@ SKLEARN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), _TUNED),
     **dict.fromkeys(("cross_val_score", "cross_validate", "cross_val_predict"), f"{_TUNED}: every fold would be paid"),
     **dict.fromkeys(("StandardScaler", "MinMaxScaler"), "use PublicScaler, which takes public bounds"),
+    **dict.fromkeys(("LogisticRegressionCV", "RidgeCV"), _TUNED),
+    **dict.fromkeys(("Lasso", "ElasticNet"), "use PrivateRidge: there is no other penalty"),
     **dict.fromkeys(("SVC", "SGDClassifier"), "use PrivateLinearSVC or PrivateLogisticRegression"),
 }
 """Advice for each name that ``dpci.sklearn`` has neither as it is nor behind "Private"."""
@@ -273,6 +277,18 @@ OF_ESTIMATORS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("coef", "coefficients", "beta"), "use coef_ and intercept_"),
 }
 """Advice for each attribute that an estimator for scikit-learn does not have."""
+
+
+def unknown_name(module: str, name: str, advice: str) -> AttributeError | ImportError:
+    """Return the error of a name that a package does not have, for its ``__getattr__`` to raise.
+
+    ``from package import name`` would replace an AttributeError by an error without the advice, unless there is a file
+    of that name.
+    """
+    is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"  # noqa: SLF001  # nothing else tells one
+    if advice and is_import and find_spec(f"{module}.{name}") is None:
+        return ImportError(f"cannot import name {name!r} from {module!r}{advice}", name=module)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{advice}")
 
 
 def instead(name: object, advice: Mapping[str, str]) -> str:

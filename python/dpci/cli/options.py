@@ -195,7 +195,7 @@ Persons = Annotated[
     str | None,
     option(BUDGET, "Column of ids: protect persons, who may have several rows."),
 ]
-CheckedPersons = Annotated[str | None, option(BUDGET, "Column of ids: count the rows of those that repeat.")]
+CheckedPersons = Annotated[str | None, option(BUDGET, "Column of ids: count its persons. Default: that of the schema.")]
 PlannedPersons = Annotated[
     str | None, option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
 ]

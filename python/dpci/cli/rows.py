@@ -1,6 +1,7 @@
 """Turns the tables of the command line into bounded rows: one file or many, whole or by chunks, with progress."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,15 +16,18 @@ from dpci.cli import options
 from dpci.data.arrays import NamedRows
 from dpci.data.coded import CodedRows, stacked
 from dpci.data.persons import check_columns_of_unit
+from dpci.data.rows import Source
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
-from dpci.schema.partial import PartialSchema
+from dpci.released.choices import weights_of
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.parts import rows_to_predict
 from dpci.schema.table import Schema, category_names, encoded_rows, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
+from dpci.sources.described import described
 from dpci.sources.files import Columns, place_of, read_batches, uncut
 from dpci.sources.formats import PLAIN, Format
-from dpci.unit import Beside, Persons, Weights
+from dpci.unit import Beside, Persons, Weights, given_unit
 
 CHUNK_ROWS: Final = 65_536
 """Rows that are read at a time where no number is given: some megabytes of text."""
@@ -213,6 +217,21 @@ class UnitOptions:
         ids, weights = (None if name is None else beside[name] for name in (self.persons, self.weights))
         return NamedRows(X, rows.schema.names), y, self._keywords(ids, weights_of_cells(weights))
 
+    def read_arrays(self, rows: TableRows, *, progress: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """Return encoded rows and targets, as studies take them, with arrays of ids and weights in the keywords."""
+        X, y, keywords = self.read(rows, math.inf, progress=progress)
+        if not rows.schema.drops:
+            return X, y, keywords
+        unit, weights, beside = given_unit(**keywords)
+        source = described(Source(X, None, beside), rows.schema)
+        assert source.prepare is not None  # noqa: S101  # for the type checker: of tables in memory
+        X, y, beside, _ = source.prepare(source)
+        weights = weights_of(weights, rows.schema, far_rows=False)
+        return X, y, {
+            "persons": unit and dataclasses.replace(unit, ids=beside.persons),
+            "weights": weights and dataclasses.replace(weights, values=beside.weights),
+        }  # fmt: skip
+
     def read_table(
         self, rows: TableRows, schema: Schema | PartialSchema, *, in_parts: bool, progress: bool
     ) -> tuple[Any, dict[str, Any]]:
@@ -228,7 +247,9 @@ class UnitOptions:
             table = rows.columns(self.columns)
             advance(len(next(iter(table.values()))))
         weights = None if self.weights is None else table[self.weights]
-        return table, self._keywords(self.persons, weights_of_cells(weights))
+        # That of a row which is left out is not looked at.
+        weights = weights if known_of(schema).drops else weights_of_cells(weights)
+        return table, self._keywords(self.persons, weights)
 
     def _keywords(self, persons: object, weights: object) -> dict[str, Any]:
         return {

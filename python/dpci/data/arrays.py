@@ -42,7 +42,7 @@ class NamedRows:
     values: NDArray[Any] | CodedRows
     names: tuple[str, ...]
     missing: NDArray[np.bool_] | None = field(default=None, kw_only=True)
-    """(n,) which rows miss a value, so that nothing is predicted for them; None: none does."""
+    """(n,) rows that miss a value, so that nothing is predicted for them; None: none does."""
 
 
 Place: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -75,7 +75,7 @@ class Features(NamedTuple):
     names: tuple[str, ...] | None
     place: Place | None = None
     missing: NDArray[np.bool_] | None = None
-    """As of :class:`NamedRows`."""
+    """(n,) rows that miss a value, see :class:`NamedRows`."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.released.bounds import numbers_of
 from dpci.released.counts import N_BINS, cells_of_numbers, edges
+from dpci.schema.cells import drops
 from dpci.schema.columns import CategoricalColumn, UnboundedColumn
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -52,8 +53,12 @@ def count_rows(
             beyond = outside if beyond is None else beyond | outside
             n_cells = N_BINS + 3
         else:
-            codes, n_cells = lists[gap.name].codes(cells[gap.name]), len(lists[gap.name].categories)
-        found.append(np.bincount(codes if kept is None else codes[kept], minlength=n_cells))
+            column = lists[gap.name]
+            codes, n_cells = column.codes(cells[gap.name]), len(column.categories)
+            if drops(column):  # the codes are those of a category, which an empty cell is not
+                codes = np.where(column.gaps(cells[gap.name]), -1, codes)
+        counted = codes if kept is None else codes[kept]
+        found.append(np.bincount(counted[counted >= 0], minlength=n_cells))
     if beyond is None:
         return CellCounts(tuple(found), 0)
     if persons is None:

@@ -113,9 +113,9 @@ class GapsFirst:
             encoded = self._encoded(schema)
             found, _ = read(encoded if arrange is None else arrange(encoded), choices, lambda *_: None)
             return found
-        beside = self._source.beside
-        rules = dataclasses.replace(PartRules.of(choices), beside=names_beside(beside))
-        encoded_parts = SchemaParts(self._source.X.tables, schema, beside.names)
+        beside = names_beside(self._source.beside)
+        rules = dataclasses.replace(PartRules.of(choices), beside=beside)
+        encoded_parts = SchemaParts(self._source.X.tables, schema, beside)
         parts = describe_complete(encoded_parts, rules, self._gaps, arrange)
         check_as_many(parts, rows)
         # The intercept is last.

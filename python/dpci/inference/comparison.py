@@ -23,12 +23,14 @@ from dpci.inference.methods import FitInference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.units import UnitMap, unit_map
 from dpci.released.bounds import RELEASED
+from dpci.released.choices import given_weights
 from dpci.released.model import record_of
+from dpci.released.record import Record
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import BANNER, Document, Paragraph, Table
 from dpci.shown.text import as_text
-from dpci.unit import Persons, Weights, has_far_rows
+from dpci.unit import has_far_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]
+_CODED_APART = "two that scale or code them, or count missing values, in other ways (fit both with the same columns)"
 _RELEASED_APART = (
     "two whose bounds or lists were released separately, so that their coefficients have other targets (fit the second "
     "with schema=first.schema, in a shell --schema first.json)"
@@ -223,8 +226,8 @@ def compare(
     same public bounds if rows or weights were clipped to them, or rows beyond them weigh less. With
     ``target="unregularised"`` λ may differ. Under add/remove targets are comparable only if ``n_public`` over the
     private number of records is the same in both fits, and with weights only if the total over the private sum of the
-    weights is. No release can show these ratios (:attr:`Comparison.private_n_samples`). The comparison reads no data
-    and uses no budget.
+    weights is; a row that ``missing="drop"`` leaves out weighs 0. No release can show these ratios
+    (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
@@ -331,7 +334,7 @@ def _(result: FitInference) -> ComparedFacts:
         "intercept_scale": record.intercept_scale,
         "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
         "rows, beyond which records weigh less,": record.rows if has_far_rows(record.weights) else None,
-        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
+        **facts_of_counts(record),
     }
     units = None if result.schema is None else unit_map(record)
     add_remove, custom = record.neighbors == "add_remove", record.loss["name"] == "custom"
@@ -351,15 +354,17 @@ def _common_units(one: ComparedFacts, two: ComparedFacts) -> UnitMap | None:
     return one.units
 
 
-def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped: bool) -> dict[str, object]:
+def facts_of_counts(record: Record) -> dict[str, object]:
     """Return what two targets must have in common of how much records count.
 
     A row of its own is a person with one row, so that means over the rows of persons and over rows are comparable. The
     first m rows with weight 1/m each are another sum for each m.
     """
+    persons = record.persons
+    lowered = None if record.on_violation == "error" else given_weights(record.weights, record.table)
     return {
         "max_rows": None if persons is None else persons.max_rows,
-        "bound of weights, to which they were lowered,": weights.bound if weights is not None and clipped else None,
+        "bound of weights, to which they were lowered,": None if lowered is None else lowered.bound,
     }
 
 
@@ -400,7 +405,7 @@ def _check_comparable(
         apart = any(column.source.startswith(RELEASED) for column in columns)
         raise InvalidInput(
             "two results must have schemas of equal columns to be compared, got "
-            + (_RELEASED_APART if apart else "two that scale or code their columns in other ways")
+            + (_RELEASED_APART if apart else _CODED_APART)
         )
     for name, value in one.facts.items():
         other = two.facts[name]

@@ -163,31 +163,12 @@ def wald_test(
 ) -> WaldTest:
     """Test ``rows @ theta = value``; see :meth:`dpci.PrivateFit.wald_test`."""
     values = hypothesis_values(value, labels)
-    with np.errstate(over="ignore", invalid="ignore"):
-        estimate = rows @ params
-    # Neither the scale of a row nor that of an estimate matters: without them nothing overflows.
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    if not rows.size or not size.all():
-        raise InvalidInput(
-            "a hypothesis must have at least one row, and a coefficient other than 0 in every row, got shape "
-            f"{rows.shape}"
-        )
-    unit = rows / size[:, None]
+    tested = Hypothesis.of(rows, params, values)
+    unit, distance = tested.rows, tested.distance
     if np.linalg.matrix_rank(unit / np.linalg.norm(unit, axis=1)[:, None], tol=_DEPENDENT) < len(rows):
         raise InvalidInput(f"the rows of a hypothesis must be linearly independent, got {len(rows)} rows that are not")
-    with np.errstate(over="ignore", invalid="ignore"):
-        distance = unit @ params - values / size
-        beyond = ~np.isfinite(distance) | ~np.isfinite(estimate)
-    if beyond.any():
-        i = int(beyond.argmax())
-        raise InvalidInput(
-            "a hypothesis, its estimate, and its value divided by its greatest coefficient must be within the range "
-            f"of floats, got value={values[i]:g} for a row whose greatest coefficient is {size[i]:g}"
-        )
     fixed, mixed = law.parts(unit)
-    std_errors = np.sqrt(np.diag(fixed + mixed))
-    if not std_errors.all():
-        raise InvalidInput("the standard errors of a hypothesis must be > 0, got one that is 0")
+    std_errors = errors_of(np.diag(fixed + mixed))
     scale = np.outer(std_errors, std_errors)
     correlation = (fixed + mixed) / scale
     eigenvalues, vectors = np.linalg.eigh(0.5 * (correlation + correlation.T))
@@ -210,9 +191,61 @@ def wald_test(
         joint = _simulated_tail(statistic, law, unit, root / std_errors[:, None])
     else:
         joint = statistic_tail(statistic, shares, law)
-    with np.errstate(over="ignore"):
-        scaled = std_errors * size
-    return WaldTest(statistic, len(rows), method, joint, sidak, labels, estimate, values, scaled, private)
+    scaled = tested.scaled(std_errors, statistic)
+    return WaldTest(statistic, len(rows), method, joint, sidak, labels, tested.estimate, values, scaled, private)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """Rows of a hypothesis divided by their greatest coefficients, so that no square of them overflows or vanishes."""
+
+    rows: _F64
+    size: _F64
+    """Greatest coefficients."""
+    estimate: _F64
+    """Estimate of each row, before it is divided."""
+    value: _F64
+    distance: _F64
+    """Estimates less values, divided."""
+
+    @classmethod
+    def of(cls, rows: _F64, params: _F64, value: _F64) -> "Hypothesis":
+        """Return the hypothesis that ``rows @ theta`` is ``value``, checked."""
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        if not rows.size or not size.all():
+            raise InvalidInput(
+                "a hypothesis must have at least one row, and a coefficient other than 0 in every row, got shape "
+                f"{rows.shape}"
+            )
+        unit = rows / size[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = cls(unit, size, rows @ params, value, unit @ params - value / size)
+        return found._within(np.isfinite(found.distance) & np.isfinite(found.estimate))
+
+    def scaled(self, std_errors: _F64, statistic: float) -> _F64:
+        """Return the standard errors of the rows from those of the divided ones, and refuse an infinite statistic."""
+        with np.errstate(over="ignore"):
+            scaled = std_errors * self.size
+        far = np.abs(self.distance)
+        self._within(np.isfinite(scaled) & (math.isfinite(statistic) | (far < far.max())))
+        return scaled
+
+    def _within(self, valid: NDArray[np.bool_]) -> "Hypothesis":
+        if not valid.all():
+            i = int(np.argmin(valid))
+            raise InvalidInput(
+                "a hypothesis, its estimate, standard error and statistic, and its value divided by its greatest "
+                f"coefficient must be within the range of floats, got value={self.value[i]:g} for a row whose greatest "
+                f"coefficient is {self.size[i]:g}"
+            )
+        return self
+
+
+def errors_of(variances: _F64) -> _F64:
+    """Return the standard errors of a hypothesis, and refuse one that is 0, of which there is nothing to test."""
+    if not variances.all():
+        raise InvalidInput("the standard errors of a hypothesis must be > 0, got one that is 0")
+    return np.asarray(np.sqrt(variances))
 
 
 def statistic_tail(statistic: float, shares: _F64, law: ErrorLaw) -> float:

@@ -22,6 +22,7 @@ from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
+from dpci.released.choices import weights_of
 from dpci.rows import read_rows
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema, fitted_constant, on_violation_of
@@ -108,14 +109,14 @@ def _choices(
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
     _, beyond, constant = read_rows(others["rows"])
     fit_intercept = has_intercept(constant)
-    if schema is not None:
-        known = check_schema(known_of(schema))
+    known = None if schema is None else check_schema(known_of(schema))
+    if schema is not None and known is not None:
         fit_intercept = fitted_constant(known, constant) is not None
         if l2_strength == 0.0:
             check_references(schema, fit_intercept=fit_intercept, ridge="l2_strength='private'")
         beyond = on_violation_of(known, beyond)
-    weighed = beyond == "weight" or (schema is not None and bool(known_of(schema).drops))
-    counts = check_unit(persons) is not None or check_weights(weights) is not None or weighed
+    weighed = weights_of(check_weights(weights), known, far_rows=beyond == "weight")
+    counts = check_unit(persons) is not None or weighed is not None
     made = choices_of_fit(
         loss=loss,
         schema=schema,

@@ -16,7 +16,7 @@ from dpci.losses import Custom
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, check_references, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
-from dpci.released.newton import Newton
+from dpci.released.newton import Newton, least_marks
 from dpci.rows import core_rows, read_rows
 from dpci.schema.cells import MARK
 from dpci.schema.partial import PartialSchema, known_of
@@ -113,6 +113,8 @@ class NewtonPlan(Displayed):
     ----------
     length : tuple of float
         Length of an interval over that without privacy; under pure DP if the mean curvature is .6 of its bound.
+    one_row_length : tuple of float or None
+        The same if each person has one row, which weighs ``1 / max_rows``; None where that is 1.
     gives_intervals : tuple of bool
         Whether the mean curvature is above the noise in the Hessian, without which a fit has no intervals.
     steps : tuple of Step
@@ -145,6 +147,7 @@ class NewtonPlan(Displayed):
     rare: tuple[str, ...] = ()
     least_marks: int = 0
     lacking: float = 0.0
+    one_row_length: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost by step and the expected lengths, as JSON can hold them."""
@@ -152,6 +155,7 @@ class NewtonPlan(Displayed):
             "title": self.title,
             "n_params": self.n_params,
             "length": list(self.length),
+            "one_row_length": None if self.one_row_length is None else list(self.one_row_length),
             "gives_intervals": list(self.gives_intervals),
             "cost_unit": self.cost_unit,
             "steps": [step.to_dict() for step in self.steps],
@@ -175,6 +179,7 @@ class NewtonPlan(Displayed):
         facts = [
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),
+            *([] if self.one_row_length is None else [("if persons have one row", self._one_row())]),
             ("intervals", self._expected()),
             *([(" and ".join(self.rare), rare)] if self.rare else []),
             ("parameters", f"{self.n_params}"),
@@ -184,6 +189,15 @@ class NewtonPlan(Displayed):
             ("  rounding seal", describe_seals(self.seals)),
         ]
         return Document(parts=[Facts(facts)], title=self.title)
+
+    def _one_row(self) -> str:
+        """Return what fewer rows than the most of a person cost."""
+        even, heavy = self.one_row_length or self.length
+        first = "" if self.bounds is None else "release bounds first by dpci.release_schema: "
+        return (
+            f"{even:.2f} times, with heavy tails {heavy:.2f}, because each row weighs 1/max_rows ({first}a fit without "
+            "max_rows is shorter)"
+        )
 
     def _expected(self) -> str:
         """Return whether fits have intervals, and what would give them."""
@@ -208,10 +222,6 @@ _RADII = ((1.5, 1.5), (4.0, 4.0))
 """The same under pure DP: the longest row, and the bound on a Hessian over the bound on the curvature."""
 _DEAR, _CUT = 1.44, (3.0, 2.0)
 """Noise over sampling variance up to which the core keeps a bound on gradients, and how far it then falls at most."""
-_SEEN_MARKS = (4.0, 6.0)
-"""Records that a column of zeros and ones must mark, over the noise in second moments in units of a record, for its
-coefficient to have an interval, and the same under pure DP. In eight fits each of 5,000 records the rule's 21, 85 and
-217 at ρ = .5, (1, 1e-6) and ε = 1 lie between the counts of which some and all had one."""
 _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
@@ -231,6 +241,7 @@ def plan_newton(
     check_newton({**keywords, "schema": partial or schema})
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
     pure = isinstance(settings.budget, PureDP)
+    most_rows = 1 if settings.unit is None else settings.unit.max_rows or 1
     unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
     n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
     title = f"Plan: {settings.loss_words} loss, Newton steps, {settings.budget}, {n}"
@@ -240,7 +251,9 @@ def plan_newton(
         n_params = n_features + settings.has_constant
         # Hessians are about I, but those of rows that are round alone.
         curvature = _CURVATURE * spec.curvature_bound if pure else 1.0
-        lengths, lacking, found = [], [], []
+        lengths: list[float] = []
+        of_one_row: list[float] = []
+        lacking, found = [], []
         n_radii, n_points = spec.counts
         for (of_root, of_square), cut in zip(_RADII if pure else _NORMS, _CUT, strict=True):
             gradient, hessian = of_root * math.sqrt(n_params), of_square * n_params
@@ -252,17 +265,17 @@ def plan_newton(
             # The gradient's noise over its sampling error, of a likelihood.
             noise = spec.noise_scale(radii, points) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
             ratio = noise / curvature
-            if not pure and ratio > _DEAR:
-                ratio = max(_DEAR, ratio / cut)
-            lengths.append(math.sqrt(1.0 + ratio))
+            for times, into in ((1.0, lengths), (most_rows**2, of_one_row)):
+                shown = times * ratio
+                into.append(math.sqrt(1.0 + (shown if pure or shown <= _DEAR else max(_DEAR, shown / cut))))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
             lacking.append(_core.SEEN_CURVATURE * edge / curvature)
             found.append((steps_from(steps), seals_from(seals)))
         steps_shown, seals_shown = found[0]
-        shape = next(step for step in steps_shown if step.step == "shape")
         return NewtonPlan(
             length=(lengths[0], lengths[1]),
+            one_row_length=(of_one_row[0], of_one_row[1]) if most_rows > 1 else None,
             gives_intervals=(lacking[0] <= 1.0, lacking[1] <= 1.0),
             steps=steps_shown,
             seals=seals_shown,
@@ -271,7 +284,7 @@ def plan_newton(
             title=title,
             bounds=bounds,
             rare=() if schema is None else _rare(schema),
-            least_marks=math.ceil(_SEEN_MARKS[pure] * shape.scale / shape.sensitivity),
+            least_marks=least_marks(steps_shown, pure=pure),
             lacking=lacking[0],
         )
 

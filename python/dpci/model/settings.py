@@ -388,11 +388,6 @@ class Settings(DerivedFacts, NoisyChoices):
 def _check_counts(loss: str, schema: Schema) -> None:
     """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
     target = schema.target
-    if loss in COUNTS and schema.drops:
-        raise InvalidInput(
-            f"missing must not be 'drop' for the {loss} loss, whose steps begin at a mean over all rows, got it for "
-            f"{schema.drops[0]!r} (leave such rows out before, by a public rule)"
-        )
     if loss in COUNTS and not schema.has_constant:
         raise InvalidInput(
             f"the formula must have an intercept, or a categorical column with all its categories, for the {loss} loss "

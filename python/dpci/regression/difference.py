@@ -35,7 +35,7 @@ def _facts(result: LinearFit) -> ComparedFacts:
         "units of l2_strength": result.l2_rule if result.l2_strength else None,
         "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
         "bounds, beyond which records weigh less,": moved if has_far_rows(record.weights) else None,
-        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation != "error"),
+        **facts_of_counts(record),
     }
     units = unit_map(record, model_of(result))
     return ComparedFacts(facts, record.matrix, record.table, record.neighbors == "add_remove", units)

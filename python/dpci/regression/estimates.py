@@ -1,6 +1,5 @@
 """Estimates of linear functions of regression coefficients with the law of their errors: intervals and tests."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from dpci.base.validation import check_choice, check_count, check_fraction, chec
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals, Simultaneous
 from dpci.inference.simultaneous import bonferroni_level, joint_level
-from dpci.inference.wald import Method, WaldTest, hypothesis_values
+from dpci.inference.wald import Hypothesis, Method, WaldTest, errors_of, hypothesis_values
 from dpci.regression.equations import Solution
 from dpci.regression.law import ErrorParts
 
@@ -146,14 +145,12 @@ class LinearEstimates:
         self, labels: tuple[str, ...], value: ArrayLike, *, method: Method = "joint", private: bool
     ) -> LinearTest:
         """Test that the estimates' targets are these values."""
-        if not len(self.map) or not self.map.any(axis=1).all():
-            raise InvalidInput(
-                "a hypothesis must have at least one row, and a coefficient other than 0 in every row, got shape "
-                f"{self.map.shape}"
-            )
         values = hypothesis_values(value, labels)
-        estimate, parts = self.values(), self.parts()
-        gap, df, m = estimate - values, float(np.min(parts.df)), len(self.map)
+        tested = Hypothesis.of(self.map, self.solution.params, values - self.shift)
+        unit = replace(self, map=tested.rows)
+        parts = unit.parts()
+        std_errors = errors_of(parts.variance)
+        gap, df, m = tested.distance, float(np.min(parts.df)), len(self.map)
         by_rows = parts.tail(np.abs(gap))
         least = float(by_rows.min())
         sidak = least if m == 1 or least == 1.0 else -np.expm1(m * np.log1p(-least))
@@ -161,16 +158,14 @@ class LinearEstimates:
             with np.errstate(over="ignore"):
                 statistic, joint = float(gap[0] ** 2 / parts.variance[0]), least
         else:
-            cov = self.cov()
+            cov = unit.cov()
             size = np.sqrt(np.diag(cov))
             if not np.linalg.eigvalsh(cov / np.outer(size, size))[0] > _DEPENDENT:
                 raise InvalidInput("the rows of hypothesis must be linearly independent, got dependent ones")
             with np.errstate(over="ignore"):
                 statistic = float(gap @ np.linalg.solve(cov, gap)) / m
             joint = float(special.fdtrc(m, min(df, 1e10), statistic))
-        if not math.isfinite(statistic):
-            raise InvalidInput(f"values of a hypothesis must be within the range of its statistic, got value={value!r}")
-        std_errors = np.sqrt(parts.variance)
+        scaled = tested.scaled(std_errors, statistic)
         return LinearTest(
-            statistic, m, method, joint, float(sidak), labels, estimate, values, std_errors, private, df_residual=df
+            statistic, m, method, joint, float(sidak), labels, self.values(), values, scaled, private, df_residual=df
         )

@@ -12,7 +12,23 @@ from dpci.budgets import GaussianBudget, Neighbors, check_n_public
 from dpci.data.arrays import OnViolation, Treatment
 from dpci.losses import Squared
 from dpci.rows import Ball, RowDomain
-from dpci.unit import Persons, Weights
+from dpci.schema.table import Schema
+from dpci.unit import Persons, Weights, has_far_rows
+
+
+def weights_of(weights: Weights | None, schema: Schema | None, *, far_rows: bool) -> Weights | None:
+    """Return bound and total of the weights of records, those that only rows beyond bounds or left out have included.
+
+    None: each record counts once.
+    """
+    if weights is None and (far_rows or (schema is not None and schema.drops)):
+        weights = Weights(bound=1.0)
+    return weights and replace(weights, far_rows=far_rows)
+
+
+def given_weights(weights: Weights | None, schema: Schema | None) -> Weights | None:
+    """Return bound and total of weights that a caller gave; None where none did, whatever :func:`weights_of` added."""
+    return None if weights == weights_of(None, schema, far_rows=has_far_rows(weights)) else weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +48,8 @@ class NoisyChoices:
 
     def __post_init__(self) -> None:
         check_choice("on_violation", self.on_violation, ("error", "clip", "weight"))
-        far, weights = self.treatment == "weight", self.weights
-        schema = getattr(self, "schema", None)
-        if (far or (schema is not None and schema.drops)) and weights is None:
-            weights = Weights(bound=1.0)
-        if weights is not None:
-            object.__setattr__(self, "weights", replace(weights, far_rows=far))
+        weights = weights_of(self.weights, getattr(self, "schema", None), far_rows=self.treatment == "weight")
+        object.__setattr__(self, "weights", weights)
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))

@@ -1,16 +1,30 @@
 """``Newton``: released values of a fit by Newton steps, on rows that a released map makes round."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.accounting.costs import Step
 from dpci.base.codec import NotNegative, Positive, read_only
 from dpci.errors import InvalidInput
 
 _GREATEST = 6.0
 """No radius of round rows is greater than this many times the root of their dimension, as in the core."""
+_SEEN_MARKS = (4.0, 6.0)
+"""Records that a column of zeros and ones must mark, over the noise in second moments in units of a record, for its
+coefficient to have an interval, and the same under pure DP. In eight fits each of 5,000 records the rule's 21, 85 and
+217 at ρ = .5, (1, 1e-6) and ε = 1 lie between the counts of which some and all had one."""
+_SHORT = 8
+"""Times as many for an interval that is about as long as others."""
+
+
+def least_marks(steps: Iterable[Step], *, pure: bool) -> int:
+    """Return how many records a column of zeros and ones must mark for its coefficient to have an interval, about."""
+    shape = next(step for step in steps if step.step == "shape")
+    return math.ceil(_SEEN_MARKS[pure] * shape.scale / shape.sensitivity)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +87,16 @@ class Newton:
     def is_bounded(self) -> bool:
         """Whether the last radius is the greatest one (docs/proofs/newton.md, "Radius and norms")."""
         return float(self.radii[-1]) >= _GREATEST * math.sqrt(len(self.params)) * (1.0 - 1e-9)
+
+    def marks_few(self, rows: NDArray[np.float64], n: float, steps: Iterable[Step]) -> NDArray[np.bool_]:
+        """Return which columns of zeros and ones mark so few of ``n`` records that noise is most of their intervals.
+
+        ``rows``, shape (m, k), are their entries in the rows of which the map was computed, each in its own column.
+        """
+        moments = np.linalg.inv(self.round_map @ self.round_map.T)
+        own = np.abs(rows).argmax(axis=1)
+        marks = n * moments[own, own] / rows[np.arange(len(rows)), own] ** 2
+        return np.asarray(marks < _SHORT * least_marks(steps, pure=self.ridge > 0.0))
 
     @property
     def further(self) -> NDArray[np.float64]:

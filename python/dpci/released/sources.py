@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from dpci.losses import SEVERAL
 from dpci.released.bounds import RELEASED
-from dpci.released.record import FitRecord
+from dpci.released.choices import given_weights
+from dpci.released.record import FitRecord, Record
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import drops, stand_in
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.formula import formula_text
 from dpci.schema.table import Schema
-from dpci.unit import Persons, Weights
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
 
@@ -37,7 +37,7 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     if record.neighbors == "add_remove":
         source = "released with noise, as a part of the whole" if record.n_is_released else ""
         found.append(PublicValue("n_public", f"{record.n_samples:,}", source))
-    found += count_values(record.persons, record.weights)
+    found += count_values(record)
     if loss["name"] == "custom":
         found += [PublicValue(name, f"{loss[name]:g}", "") for name in _OF_CUSTOM if loss[name]]
     if table is None:
@@ -80,14 +80,22 @@ def interval_value(name: str, lower: float, upper: float, source: str = "") -> P
     return PublicValue(name, f"{lower:g} to {upper:g}", source)
 
 
-def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[PublicValue]:
+def count_values(record: Record) -> Iterator[PublicValue]:
     """Yield the public values that determine how much rows count."""
-    if persons is not None:
-        yield PublicValue("persons", str(persons), "")
+    weights = given_weights(record.weights, record.table)
+    if record.persons is not None:
+        yield PublicValue("persons", str(record.persons), "")
     if weights is not None:
         yield PublicValue("bound of weights", f"{weights.bound:g}", "")
     if weights is not None and weights.total is not None:
         yield PublicValue("total of weights", f"{weights.total:g}", "")
+
+
+def weights_words(record: Record) -> str:
+    """Return how much records weigh; empty where each counts once."""
+    drops = record.table is not None and record.table.drops
+    left_out = ", 0 for rows that miss a value and are left out" if drops else ""
+    return "" if record.weights is None else f"{record.weights}{left_out}"
 
 
 def table_values(table: Schema) -> Iterator[PublicValue]:

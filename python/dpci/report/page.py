@@ -11,7 +11,7 @@ from dpci.inference.validity import hiding
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.record import NOISE_AWARE, FitRecord, Record
-from dpci.released.sources import exceptions, table_values
+from dpci.released.sources import exceptions, table_values, weights_words
 from dpci.report.meaning import attacker_section
 from dpci.report.summary import (
     Numbers,
@@ -387,7 +387,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, unit_of_privacy)),
         *([] if record.persons is None else [("persons", str(record.persons))]),
-        *([] if record.weights is None else [("weights", str(record.weights))]),
+        *([] if record.weights is None else [("weights", weights_words(record))]),
         ("rows", _domain(record)),
         (n_name, f"{record.n_samples:,}"),
         *([] if record.newton is not None else [("lambda", _ridge(record))]),

@@ -42,8 +42,8 @@ from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
-from dpci.schema.cells import stand_in
-from dpci.schema.columns import NumericTarget
+from dpci.schema.cells import MARK, stand_in
+from dpci.schema.columns import CategoricalColumn, NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
 
@@ -356,7 +356,7 @@ def answer_facts(record: FitRecord, view: View, numbers: Numbers | None) -> list
     if numbers is not None:
         if has_ridge(record):
             facts.append(("ridge", ridge_size(numbers)))
-        facts += [("noise", said) for said in noise_size(numbers)]
+        facts += [("noise", " ".join(noises))] if (noises := noise_size(numbers)) else []
         remarked = notes(record)
         short = None if record.newton is None and remarked else _short_intervals(numbers)
         cautions += [*remarked, *refusal_notes(numbers), short, _levels(record), _curvature(record)]
@@ -387,13 +387,32 @@ def _lowered(table: Schema | None) -> str | None:
 
 def noise_size(numbers: Numbers) -> list[str]:
     """Return how much the noise lengthens the intervals, where released values show it; otherwise its share."""
+    few = ", ".join(map(printable, rare_marks(numbers)))
+    rare = [f"Few records have {few}: most of such an interval is noise."] if few else []
     longer = longer_by(numbers)
     if longer is None:
-        return [share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)]
+        return [*(share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)), *rare]
     typical, most = longer
     times = "" if typical < _NO_LONGER else f"{typical:.2g} times "
     longest = "" if most < _MUCH_LONGER * typical else f", and the longest is {most:.2g} times as long"
-    return [f"A typical interval is about {times}as long as without privacy noise{longest}."]
+    return [f"A typical interval is about {times}as long as without privacy noise{longest}.", *rare]
+
+
+def rare_marks(numbers: Numbers) -> list[str]:
+    """Return the categories, and marks of missing numbers, of few records for this budget that have an interval."""
+    record = numbers.record
+    if record.newton is None or record.table is None or record.table.terms or not numbers.in_units:
+        return []
+    zeros_and_ones = {name for name in record.table.names if name.endswith(MARK)}
+    for column in record.table.columns:
+        if isinstance(column, CategoricalColumn):
+            zeros_and_ones |= {f"{column.name}={category}" for category in column.categories}
+    given = numbers.estimates.given()
+    shown = [i for i, name in enumerate(numbers.names) if name in zeros_and_ones and given[i]]
+    if not shown:
+        return []
+    few = record.newton.marks_few(numbers.estimates.map[shown], record.divisor, record.steps)
+    return [numbers.names[i] for i, is_rare in zip(shown, few, strict=True) if is_rare]
 
 
 def longer_by(numbers: Numbers) -> tuple[float, float] | None:

@@ -4,7 +4,8 @@ import difflib
 import importlib.util
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from os import PathLike
@@ -26,6 +27,7 @@ MARK = "=missing"
 NUMBER_NEEDS = 'the column needs missing="drop", which leaves its row out, or a number that stands for it'
 NO_NUMBER = " (what stands for a missing value must be an empty cell)"
 CATEGORY_NEEDS = 'the column needs missing="drop", which leaves its row out, or the category that it counts as'
+_OF_FITS = "filter these rows first, because only a fit leaves them out"
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 AGREED = "a change of the schema after a look at the data needs the approver's consent, docs/approve.md"
 TARGET_NEEDS = {
@@ -200,12 +202,18 @@ def check_target_present(target: str, values: object) -> None:
     check_rows(target, cells, ~missing_cells(cells), "hold finite numbers", **TARGET_NEEDS)
 
 
-def of_prediction(error: InvalidInput) -> InvalidInput:
-    """Return the error of a cell with the way out of a prediction, whose schema is that of the fit."""
-    text = str(error)
-    for needs in (f"a missing value: {NUMBER_NEEDS}", f"a missing value: {CATEGORY_NEEDS}", OTHER.strip(" ()")):
-        text = text.replace(f"({needs}; {AGREED})", "(correct it, or filter these rows first)")
-    return InvalidInput(text, row=error.row)
+@contextmanager
+def outside_fits() -> Iterator[None]:
+    """Say of a missing value what helps where no row can weigh 0, as in predictions and in rows encoded alone."""
+    try:
+        yield
+    except InvalidInput as error:
+        told = str(error)
+        for needs in (NUMBER_NEEDS, CATEGORY_NEEDS):
+            told = told.replace(f"{needs}; {AGREED}", _OF_FITS)
+        if told == str(error):
+            raise
+        raise InvalidInput(told, row=error.row) from None
 
 
 def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:

@@ -161,13 +161,12 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")
     labels, cells = _counted(values), as_cells(values)
-    empty = missing_cells(cells)
-    gaps = _counted(cells[empty])
+    gaps = _counted(cells[missing_cells(cells)])
+    absent = {label: count for label, count in gaps.items() if label not in column.categories}
     if drops(column):
-        yield from _some(column.name, "missing: the row weighs 0", gaps, refused=False)
-        labels = _counted(values[~empty])
+        yield from _some(column.name, "missing: the row weighs 0", absent, refused=False)
+        labels -= Counter(absent)
     elif column.missing is not None:
-        absent = {label: count for label, count in gaps.items() if label not in column.categories}
         yield from _some(column.name, f"missing: replaced by {column.missing}", absent, refused=False)
         labels[column.missing] += sum(absent.values())
         labels -= Counter(absent)
@@ -217,7 +216,8 @@ def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Itera
         most = max(counted.values())
         each = "one row each" if most == 1 else f"at most {most:,} rows each"
         todo = f": fit with persons={name!r}" if most > 1 and not of_schema else ""
-        yield Finding(name, f"{len(counted):,} persons, {each}{todo}", sum(counted.values()), refused=False)
+        whose = "1 person" if len(counted) == 1 else f"{len(counted):,} persons"
+        yield Finding(name, f"{whose}, {each}{todo}", sum(counted.values()), refused=False)
 
 
 def _absent(

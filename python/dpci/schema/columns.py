@@ -387,16 +387,23 @@ class CategoricalColumn:
             if self.refuses and not (found >= 0).all():
                 self.codes(values.decoded)
             return found
-        codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
+        codes = self._places(values)
         if self.missing is not None and not drops(self):
-            gaps = (codes < 0) & missing_cells(as_cells(values))
-            codes = np.where(gaps, self.categories.index(self.missing), codes)
+            codes = np.where(self.gaps(values), self.categories.index(self.missing), codes)
         if self.other is not None:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
             known = f"hold one of {listed(self.categories)}"
             check_rows(self.name, values, codes >= 0, known, missing=CATEGORY_NEEDS, other=OTHER)
         return codes
+
+    def gaps(self, values: object) -> NDArray[np.bool_]:
+        """(n,) which values are missing, and no category as the text NA may be one."""
+        found = missing_cells(as_cells(values))
+        return found & (self._places(values) < 0) if found.any() else found
+
+    def _places(self, values: object) -> NDArray[np.int64]:
+        return codes_of(values, {category: code for code, category in enumerate(self.categories)})
 
 
 @column()

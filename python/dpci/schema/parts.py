@@ -11,10 +11,11 @@ from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.frames import check_same_index, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
-from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells, check_length, column_of, has_column, missing_cells, of_prediction
-from dpci.schema.columns import ClassTarget, NumericColumn, class_labels
-from dpci.schema.table import Schema, encoded_rows
+from dpci.data.weights import check_index_of_weights, weight_values, weights_of_cells
+from dpci.schema.cells import as_cells, column_of, outside_fits
+from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.table import Schema, encoded_rows, filled
+from dpci.unit import NOTHING_BESIDE, Beside
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
@@ -24,7 +25,7 @@ _CODED: Classes = (-1, 1)
 class SchemaParts:
     """Parts of a table, each of which a schema encodes, or has encoded, where it lies."""
 
-    def __init__(self, parts: Any, schema: Schema, beside: tuple[str, ...] = (), *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
+    def __init__(self, parts: Any, schema: Schema, beside: Beside = NOTHING_BESIDE, *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
         self._parts = parts
         self._schema = schema
         self._beside = beside
@@ -61,7 +62,7 @@ class _Encoding:
 
     schema: Schema
     work: Callable[..., Any]
-    beside: tuple[str, ...]
+    beside: Beside
     encoded: bool
 
     def __call__(self, X: Any, y: Any, given: Mapping[str, Any] = NOTHING) -> Any:  # noqa: ANN401  # whatever a source gives
@@ -69,15 +70,17 @@ class _Encoding:
             return self.work(X, coded(y, self.schema), given)
         # Once, also here: a stream can be read only once.
         X = named_columns(X)
-        columns = {name: column_of(X, name) for name in self.beside if name not in given and name != COMPLETE}
+        read = [name for name in self.beside.names if name not in given and name != COMPLETE]
+        columns = {**given, **{name: column_of(X, name) for name in read}}
         rows, targets, complete = encode_table(X, y, self.schema)
         if complete is not None:
-            columns[COMPLETE] = complete
-        return self.work(rows, targets, {**given, **columns})
+            name = self.beside.weights
+            columns[name] = complete if name == COMPLETE else weights_of_complete(columns[name], complete, X)
+        return self.work(rows, targets, columns)
 
 
 COMPLETE = "=complete"
-"""Name of the weights of rows in parts, of which those with a missing value weigh 0."""
+"""Name of the weights of rows in parts without others, of which those with a missing value weigh 0."""
 
 
 def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
@@ -86,7 +89,7 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArra
     ``y`` None: the table has the column of targets.
     """
     check_same_index(X, y)
-    X, complete = _filled(named_columns(X), schema)  # once: a stream can be read only once
+    X, complete = filled(named_columns(X), schema)  # once: a stream can be read only once
     features = encoded_rows(schema, X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), coded(targets, schema), complete
@@ -94,31 +97,18 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArra
 
 def rows_to_predict(schema: Schema, X: Any) -> NamedRows:  # noqa: ANN401  # tables of any library
     """Return the rows of a table without its target, and which of them miss a value of a column that drops them."""
-    X, complete = _filled(named_columns(X), schema)
-    try:
+    X, complete = filled(named_columns(X), schema)
+    with outside_fits():
         return NamedRows(encoded_rows(schema, X), schema.names, missing=None if complete is None else complete == 0.0)
-    except InvalidInput as error:
-        raise of_prediction(error) from None
 
 
-def _filled(X: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
-    """Return a table in which a public cell stands where a row weighs 0, and the weights; None without."""
-    if not schema.drops:
-        return X, None
-    names = {schema.target.column, *(column.name for column in schema.columns)}
-    table = {name: column_of(X, name) for name in names if has_column(X, name)}
-    gaps = {name: missing_cells(as_cells(table[name])) for name in schema.drops}
-    for column in schema.columns:
-        if (missing := gaps.get(column.name)) is None or not missing.any():
-            continue
-        check_length(column.name, missing, len(gaps[schema.drops[0]]))
-        cells = np.array(as_cells(table[column.name]), dtype=object)
-        if isinstance(column, NumericColumn):
-            cells[missing] = column.since or column.lower
-        else:
-            cells[missing] = column.categories[0]
-        table[column.name] = cells
-    return table, (~np.any(list(gaps.values()), axis=0)).astype(np.float64)
+def weights_of_complete(weights: object, complete: NDArray[np.float64], X: object) -> NDArray[np.float64]:
+    """Return the weights of rows, 0 where a row has a missing value: its own is not looked at."""
+    check_index_of_weights(X, weights)
+    cells = as_cells(weights)
+    if cells.shape == complete.shape:
+        cells = np.where(complete > 0.0, cells if cells.dtype.kind in "biuf" else cells.astype(object), 0)
+    return weight_values(weights_of_cells(cells.tolist() if cells.dtype.kind == "O" else cells), len(complete))
 
 
 def coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets

@@ -19,7 +19,7 @@ from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import categories_of, check_length, column_of, drops, key_of
+from dpci.schema.cells import categories_of, check_length, column_of, drops, has_column, key_of, outside_fits
 from dpci.schema.check import SchemaCheck, check_products, check_table, document_of
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
@@ -272,6 +272,10 @@ class Schema(FileSchema):
             A column is missing, columns differ in length, or a value is not a finite number, or, where the schema asks
             for an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
         """
+        with outside_fits():
+            return self._rows(table)
+
+    def _rows(self, table: Table) -> NDArray[np.float64]:
         values, n_samples = self._values(table)
         rows = np.empty((n_samples, len(self.names)))
         start = 0
@@ -326,7 +330,9 @@ class Schema(FileSchema):
         table = named_columns(table)
         n_rows, found = check_table(self.columns, self.target, (self.persons, persons), table)
         if self.terms and not any(finding.refused for finding in found):
-            found += check_products(self.names, self._parts, self.features(table))
+            whole, complete = filled(table, self)
+            rows = self._rows(whole)
+            found += check_products(self.names, self._parts, rows if complete is None else rows[complete > 0.0])
         return SchemaCheck(n_rows, tuple(found))
 
     @property
@@ -484,8 +490,34 @@ def encoded_rows(schema: Schema, table: Table) -> NDArray[np.float64] | CodedRow
     parts = schema._parts  # noqa: SLF001  # its own class
     levels = [part.width for part in parts if part.is_category]
     if not pays(len(schema.names) - sum(levels), levels):
-        return schema.features(table)
+        return schema._rows(table)  # noqa: SLF001  # as above
     return coded_rows(parts, schema._divisors, *schema._values(table))  # noqa: SLF001  # as above
+
+
+def filled(table: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library
+    """Return a table in which a public cell stands where a row weighs 0, and the weights; None without."""
+    if not schema.drops:
+        return table, None
+    names = {schema.target.column, *(column.name for column in schema.columns)}
+    columns = {name: column_of(table, name) for name in names if has_column(table, name)}
+    complete = np.ones(len(columns[schema.drops[0]]), dtype=bool)
+    for column in schema.columns:
+        if not drops(column):
+            continue
+        cells = columns[column.name]
+        missing = column.gaps(cells)
+        check_length(column.name, missing, len(complete))
+        complete &= ~missing
+        if not missing.any():
+            continue
+        # Of nanoseconds NumPy would make whole numbers.
+        cells = cells.astype("datetime64[us]" if cells.dtype.kind == "M" else object).astype(object)
+        if isinstance(column, NumericColumn):
+            cells[missing] = column.since or column.lower
+        else:
+            cells[missing] = column.categories[0]
+        columns[column.name] = cells
+    return columns, complete.astype(np.float64)
 
 
 def numeric_names(schema: Schema) -> tuple[str, ...]:
@@ -509,12 +541,22 @@ def without_column(schema: Schema, name: str) -> Schema:
 
 
 def same_columns(schema: Schema, other: Schema) -> bool:
-    """Whether two schemas make the same rows of every table; their targets do not matter."""
+    """Whether two schemas make the same rows that count of every table that both take; their targets do not matter."""
     used = [column.name for column in (*schema.columns, *other.columns)]
     # A target of a name of its own goes with both.
     target = ClassTarget(column="".join(used) + "?", negative=("0",), positive=("1",))
-    first, second = (dataclasses.replace(each, target=target).digest for each in (schema, other))
+    first, second = (
+        dataclasses.replace(each, target=target, columns=tuple(map(_of_complete_rows, each.columns))).digest
+        for each in (schema, other)
+    )
     return first == second
+
+
+def _of_complete_rows(column: Column) -> Column:
+    """Return a column that refuses missing values in place of one that leaves their rows out, and no others."""
+    if isinstance(column, NumericColumn):
+        return dataclasses.replace(column, missing="error") if drops(column) else column
+    return dataclasses.replace(column, missing=None) if drops(column) and column.refuses else column
 
 
 @dataclass(frozen=True, eq=False, repr=False)

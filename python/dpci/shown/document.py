@@ -116,6 +116,10 @@ class Section(Part):
     """Whether a page shows the heading only, until a reader opens it."""
 
 
+NO_TABLE = "requires an object that shows a table, got one without (to_markdown() has its text)"
+"""End of the refusal of forms that are tables alone."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Document:
     """A title and what stands below it."""

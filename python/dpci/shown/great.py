@@ -6,7 +6,7 @@ from typing import Any
 from dpci.base.optional import optional
 from dpci.base.tables import frame_by, printable
 from dpci.errors import InvalidInput
-from dpci.shown.document import Document, Part, Section, Strong, Table, Words
+from dpci.shown.document import NO_TABLE, Document, Part, Section, Strong, Table, Words
 
 
 def as_great_table(document: Document) -> Any:  # noqa: ANN401  # the package is optional
@@ -16,7 +16,7 @@ def as_great_table(document: Document) -> Any:  # noqa: ANN401  # the package is
 
     table = next(_tables(document.parts), None)
     if table is None:
-        raise InvalidInput("to_great_tables() requires an object that shows a table, got one without")
+        raise InvalidInput(f"to_great_tables() {NO_TABLE}")
     n_names = len(table.header) if table.of_words else 2 if "unit" in table.header else 1
     cells = {name: [_plain(row[i]) for row in table.rows] for i, name in enumerate(table.header)}
     made = GT(frame_by("pandas", cells)).cols_align("left", list(table.header[:n_names]))

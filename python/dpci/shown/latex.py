@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from dpci.base.tables import printable
 from dpci.base.validation import broken
-from dpci.shown.document import Document, Facts, Part, Section, Strong, Table, Words
+from dpci.errors import InvalidInput
+from dpci.shown.document import NO_TABLE, Document, Facts, Part, Section, Strong, Table, Words
 
 _SPECIAL = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -22,7 +23,10 @@ _SPECIALS = re.compile("|".join(map(re.escape, _SPECIAL)))
 def as_latex(document: Document) -> str:
     """Return the tables of a document, one below the other."""
     notice = [] if document.banner is None else [f"\\textbf{{{_plain(document.banner)}}}"]
-    return "\n\n".join([*notice, *_tables(document.parts)]) + "\n"
+    tables = list(_tables(document.parts))
+    if not tables:
+        raise InvalidInput(f"to_latex() {NO_TABLE}")
+    return "\n\n".join([*notice, *tables]) + "\n"
 
 
 def floating(tables: str, caption: str | None, label: str | None) -> str:

@@ -5,7 +5,7 @@ Import it as ``dpci.sklearn``; ``import dpci`` alone does not import scikit-lear
 
 from typing import NoReturn
 
-from dpci.base.habits import SKLEARN, instead
+from dpci.base.habits import SKLEARN, instead, unknown_name
 from dpci.base.naming import name_publicly
 from dpci.base.optional import optional
 
@@ -35,4 +35,4 @@ def __getattr__(name: str) -> NoReturn:
     """Refuse another library's name with the name that it has here."""
     ours = f"Private{name}"
     advice = f": use {ours}" if ours in __all__ else instead(name, SKLEARN)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
+    raise unknown_name(__name__, name, advice)

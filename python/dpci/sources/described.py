@@ -5,20 +5,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpci.base.validation import as_name, broken, in_short
 from dpci.data.arrays import NamedRows
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import is_frame, named_columns
 from dpci.data.persons import check_columns_of_unit
-from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts
-from dpci.data.weights import ClassWeights, weight_values, weights_of_cells
+from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts, names_beside
 from dpci.errors import InvalidInput
 from dpci.schema.cells import absent, columns_beside
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.parts import COMPLETE, SchemaParts, coded, encode_table
+from dpci.schema.parts import COMPLETE, SchemaParts, coded, encode_table, weights_of_complete
 from dpci.schema.table import RawTable, Schema
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import FileColumns
@@ -142,14 +138,10 @@ def described(source: Source, schema: Schema | PartialSchema) -> Source:
     parts = table_parts(X, y, schema, beside, columns=columns, target=known.target.column)
     if parts is not None:
         if known.drops:
-            if beside.weights is not None:
-                raise InvalidInput(
-                    f'missing must not be "drop" in column {known.drops[0]!r} where rows in parts have weights (set '
-                    "the weight of such rows to 0 in the file)"
-                )
-            source = source._replace(beside=beside._replace(weights=COMPLETE))
+            beside = beside._replace(weights=COMPLETE if beside.weights is None else beside.weights)
+            source = source._replace(beside=beside)
         encoded = isinstance(parts, Chunks) and isinstance(parts.schema, Schema) and not known.drops
-        return source._replace(X=SchemaParts(parts, known, beside.names, encoded=encoded), y=None)
+        return source._replace(X=SchemaParts(parts, known, names_beside(beside), encoded=encoded), y=None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
         raise InvalidInput(
             "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
@@ -186,17 +178,12 @@ def _encoded(source: Source) -> Source:
     beside = columns_beside(columns, source.beside)
     try:
         rows, targets, complete = encode_table(columns, source.y, schema)
-        return Source(rows, targets, beside if complete is None else _weighed(beside, complete, columns))
+        if complete is not None:
+            weights = beside.weights
+            whole = complete if weights is None else weights_of_complete(weights, complete, columns)
+            beside = beside._replace(weights=whole)
+        return Source(rows, targets, beside)
     except InvalidInput as error:
         if isinstance(table, FileColumns):
             table.locate(error)
         raise
-
-
-def _weighed(beside: Beside, complete: NDArray[np.float64], columns: Any) -> Beside:  # noqa: ANN401  # tables of any library
-    """Return what is beside rows, those with a missing value weighing 0."""
-    if isinstance(beside.weights, ClassWeights):
-        raise InvalidInput('missing must not be "drop" with class_weight, got both')
-    if beside.weights is None:
-        return beside._replace(weights=complete)
-    return beside._replace(weights=complete * weight_values(weights_of_cells(beside.weights), len(complete), columns))

@@ -196,7 +196,7 @@ def coverage(
         X = NamedRows(values, names)
     else:
         rows = TableRows(files=find_tables([Path(source)]), schema=description, form=form.read())
-        X, y, beside = unit.read(rows, math.inf, progress=shown)
+        X, y, beside = unit.read_arrays(rows, progress=shown)
     with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
         # The output says the same.
         study = simulate.coverage(

@@ -117,7 +117,7 @@ def approval_of_regression(
 
 
 def _counts(record: MomentRecord) -> list[str]:
-    return counts_text(record.persons, record.weights, record.table)
+    return counts_text(record)
 
 
 def _audits(record: MomentRecord) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _public(record: MomentRecord) -> Iterator[PublicValue]:
             yield interval_value(f"target {name}", lower, upper)
     if record.neighbors == "add_remove":
         yield PublicValue("n_public", f"{record.n_samples:,}", "")
-    yield from count_values(record.persons, record.weights)
+    yield from count_values(record)
     # A regression may be planned with both.
     planned = [*(one.regression for one in record.residuals), *(one.regression for one in record.refined)]
     for chosen in dict.fromkeys(planned):

@@ -15,6 +15,7 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, r_squared
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
+from dpci.released.sources import weights_words
 from dpci.report.meaning import attacker_section
 from dpci.report.page import (
     SHARED,
@@ -197,7 +198,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
         ("budget spent", f"{record.budget}, by the moment matrix"),
         *bounds_lines(record.released_bounds, record),
         *([] if record.persons is None else [("persons", str(record.persons))]),
-        *([] if record.weights is None else [("weights", str(record.weights))]),
+        *([] if record.weights is None else [("weights", weights_words(record))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
         ("residual std dev", f"{spread / unit:.4g}"),
         *([("R squared", f"{explained:.3f}")] if isinstance(explained, float) else []),
@@ -217,7 +218,7 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, "record" if record.persons is None else "person")),
         *([] if record.persons is None else [("persons", str(record.persons))]),
-        *([] if record.weights is None else [("weights", str(record.weights))]),
+        *([] if record.weights is None else [("weights", weights_words(record))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]
 

@@ -389,7 +389,7 @@ fn residual_point(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) 
     let noise = std_dev * vector::dot(&residual, &residual);
     let mean_square = seen.max(0.0) + 2.0 * noise;
     let c = spec.choices();
-    if c.terms.unit.counts_one() && c.terms.weighting.is_none() {
+    if c.terms.counts_one() {
         return Ok((point, mean_square));
     }
     // The mean is over all that the records count, which the matrix shows beside the square of the constant.

@@ -33,6 +33,9 @@ const GREATEST_CURVATURE: f64 = 4.0;
 /// Standard deviation of log-odds above which Newton's first step is too short for the others to make up for it.
 const FAR: f64 = 2.0;
 
+/// The mean weight of records is not below this many standard deviations of its noise.
+const SEEN_WEIGHT: f64 = 2.0;
+
 /// A first step that is made longer ends this short of the standard deviation that it expects of log-odds: the next one reaches it from there, and not from
 /// beyond it, where the curvature is too small.
 const SHORT: f64 = 0.2;
@@ -203,6 +206,8 @@ struct Rounding {
     radii: Vec<f64>,
     /// v with `zᵀv = 1` for each moved row, where rows have a constant.
     constant: Option<Vec<f64>>,
+    /// The mean weight of records.
+    mean_weight: MeanWeight,
     /// Edge of the noise of the last shape.
     edge: f64,
     /// How far rows may be stretched.
@@ -214,6 +219,23 @@ impl Rounding {
     fn radius(&self) -> f64 {
         self.radii.last().copied().unwrap_or_default()
     }
+}
+
+/// The mean weight of records, which divides a sum over them to give a weighted mean: 1 where each counts once.
+#[derive(Debug, Clone, Copy)]
+struct MeanWeight {
+    /// The mean, as far as its noise lets be told.
+    value: f64,
+    /// Standard deviation of its noise.
+    std_dev: f64,
+}
+
+impl MeanWeight {
+    /// Where each record counts once.
+    const ONE: Self = Self {
+        value: 1.0,
+        std_dev: 0.0,
+    };
 }
 
 /// Where the earlier steps end.
@@ -260,7 +282,7 @@ impl<G: Gate> Stages<'_, G> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
         let mut radii = Vec::new();
-        let (mut edge, mut longest) = (0.0, f64::INFINITY);
+        let (mut edge, mut longest, mut mean_weight) = (0.0, f64::INFINITY, MeanWeight::ONE);
         let mut constant = self.spec.choices().intercept.map(|intercept| {
             let mut last = vec![0.0; dim];
             last[dim - 1] = intercept.recip();
@@ -275,11 +297,15 @@ impl<G: Gate> Stages<'_, G> {
             vector::divide(&mut moments, n);
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
-            edge = self.spec.edge(planned.law);
+            mean_weight = self.mean_weight(shape.values(), planned.law, constant.as_deref());
+            // The weighted mean of zzᵀ: rows are round by it, whatever their weights.
+            let mut shape = shape.into_values();
+            vector::divide(&mut shape, mean_weight.value);
+            edge = self.spec.edge(planned.law) / mean_weight.value;
             if round == 0 {
-                longest = LONGEST_STRETCH / vector::norm(shape.values()).sqrt();
+                longest = LONGEST_STRETCH / vector::norm(&shape).sqrt();
             }
-            let rounder = Rounder::new(shape.values(), edge, &[(&map, longest)])?;
+            let rounder = Rounder::new(&shape, edge, &[(&map, longest)])?;
             map = product_transposed(&map, &rounder.map(), dim);
             if let Some(v) = &mut constant {
                 *v = times(&rounder.inverse(), v);
@@ -291,10 +317,27 @@ impl<G: Gate> Stages<'_, G> {
             map,
             radii,
             constant,
+            mean_weight,
             edge,
             longest,
         };
         Ok((rounding, round))
+    }
+
+    /// The mean weight of records by a released shape, whose form at v with `zᵀv = 1` it is. Not below two standard deviations of its noise, nor
+    /// above the greatest mean of public numbers. Post-processing.
+    fn mean_weight(&self, shape: &[f64], noise: MatrixNoise, constant: Option<&[f64]>) -> MeanWeight {
+        let terms = &self.spec.choices().terms;
+        let Some(v) = constant.filter(|_| !terms.counts_one()) else {
+            return MeanWeight::ONE;
+        };
+        let std_dev = noise.law.isometric_std_dev(v.len()) * vector::dot(v, v);
+        let greatest = terms.n_samples as f64 / terms.divisor();
+        let least = (SEEN_WEIGHT * std_dev).min(1.0).min(greatest);
+        MeanWeight {
+            value: vector::dot(v, &times(shape, v)).clamp(least, greatest),
+            std_dev,
+        }
     }
 
     /// Takes the earlier steps. After the first one each begins with a Hessian, by which the rows are made round anew: then gradients and
@@ -363,7 +406,7 @@ impl<G: Gate> Stages<'_, G> {
     ) -> Result<Perturbed<G::Value>> {
         let centre = match &rounding.constant {
             Some(v) if self.spec.has_null_slope() => {
-                let predictor = self.release_null(records)?;
+                let predictor = self.release_null(records, rounding.mean_weight.value)?;
                 v.iter().map(|v| predictor * v).collect()
             }
             _ => vec![0.0; self.spec.n_params()],
@@ -380,8 +423,8 @@ impl<G: Gate> Stages<'_, G> {
         })
     }
 
-    /// Releases the mean slope at 0; the best constant predictor by it.
-    fn release_null(&mut self, records: &dyn Records) -> Result<f64> {
+    /// Releases the mean slope at 0 of records of this mean weight; the best constant predictor by it.
+    fn release_null(&mut self, records: &dyn Records, weight: f64) -> Result<f64> {
         let planned = self.spec.null_slope()?;
         let loss = &*self.spec.choices().loss;
         let noise = self.gate.draw(&planned.law)?[0];
@@ -389,7 +432,14 @@ impl<G: Gate> Stages<'_, G> {
         let slope = self.gate.release(&planned.seal, vec![slope], None)?;
         // As far from a single class as the noise lets be told.
         let least = NewtonSpec::least_share(planned.step.scale);
-        let slope = slope.values()[0].clamp(least - 0.5, 0.5 - least);
+        // The noise of a mean slope is that of the sum over the weight. Shares that it hides count as the least one, by which they are known.
+        let slope = slope.values()[0] / weight;
+        let seen = (0.5 - least / weight.min(1.0)).max(0.0);
+        let slope = match slope.abs() {
+            size if size <= seen => slope,
+            _ if seen > 0.0 => (0.5 - least).copysign(slope),
+            _ => 0.0,
+        };
         self.steps.push(planned.step);
         self.seals.push(planned.seal);
         Ok(loss.null_predictor(slope).map_or(0.0, |(predictor, _)| predictor))
@@ -406,10 +456,13 @@ impl<G: Gate> Stages<'_, G> {
             shortened(change, loss.longest_step(), vector::norm)
         };
         let at_0 = self.spec.gradient(self.spec.gradient_at_0(), 1.0, At::Zero)?;
-        let noise = at_0.step.scale;
+        let MeanWeight { value: weight, std_dev } = rounding.mean_weight;
+        let gradient = &gradient.iter().map(|g| g / weight).collect::<Vec<_>>();
+        let noise = at_0.step.scale / weight;
         let null = rounding.constant.as_ref().and_then(|v| {
-            let least = noise * vector::norm(v);
-            Some((v, loss.best_constant(vector::dot(v, gradient), least)?))
+            let slope = vector::dot(v, gradient);
+            let least = (noise * vector::norm(v)).hypot(slope * std_dev / weight);
+            Some((v, loss.best_constant(slope, least)?))
         });
         // Of a continued loss the bound is far above the curvature of most records.
         let bound = loss.curvature_bound();

@@ -33,6 +33,11 @@ impl Terms {
         self.unit == Unit::Row && self.weighting.is_none()
     }
 
+    /// Whether every record counts 1 in all.
+    pub fn counts_one(&self) -> bool {
+        self.unit.counts_one() && self.weighting.is_none()
+    }
+
     /// Divisor of the sums over the records.
     pub fn divisor(&self) -> f64 {
         self.weighting.map_or(self.n_samples as f64, Weighting::divisor)

@@ -305,6 +305,60 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
     }
 }
 
+/// Records of weight 0 beside as many others leave the first step and the start of the last one as they are, up to what radii change.
+#[test]
+fn steps_are_those_of_the_records_with_weight() {
+    let n = 3000;
+    let losses: [Arc<dyn Loss>; 4] = [
+        Arc::new(Logistic),
+        Arc::new(Huber::new(1.0, 0.3).unwrap()),
+        Arc::new(Poisson::new(5.0).unwrap()),
+        Arc::new(Probit),
+    ];
+    for loss in losses {
+        let of = loss.targets();
+        let given = |n| NewtonChoices {
+            loss: Arc::clone(&loss),
+            ..choices(n, Budget::zcdp(1e12).unwrap())
+        };
+        let released = |n_weightless: usize| {
+            let (rows, mut targets) = data(n + n_weightless);
+            if of != Targets::Signs {
+                targets.iter_mut().for_each(|y| *y = 0.5 + 0.5 * *y);
+            }
+            let mut given = given(n + n_weightless);
+            if n_weightless > 0 {
+                given.terms.weighting = Some(Weighting::new(1.0, (n + n_weightless) as f64).unwrap());
+            }
+            let spec = NewtonSpec::new(given).unwrap();
+            with_design(&(rows, targets), of, |design, exec| {
+                let mut design = design.clone();
+                if let Some(weighting) = spec.choices().terms.weighting {
+                    let mut weights = vec![1.0; n];
+                    weights.resize(n + n_weightless, 0.0);
+                    design = design.weighted(&weights, weighting).unwrap();
+                }
+                let mut generator = SimulationGenerator::new(5, 0);
+                release_newton(&spec, &design, exec, &mut Sealing(&mut generator)).unwrap()
+            })
+        };
+        let [alone, beside] = [0, n].map(released);
+        let near = |a: f64, b: f64, part: f64| assert!((a / b - 1.0).abs() < part, "{loss:?} {a} {b}");
+        near(beside.radii[1], alone.radii[1], 0.1);
+        near(beside.bounds[0].hessian, alone.bounds[0].hessian, 0.2);
+        let start = |found: &NewtonRelease<Sealed>| {
+            let columns = transposed(&found.map());
+            let pairs = columns.chunks_exact(COLUMNS + 1).zip(&found.starts[0]);
+            pairs.fold(vec![0.0; COLUMNS + 1], |sum, (column, s)| {
+                sum.iter().zip(column).map(|(sum, c)| sum + s * c).collect()
+            })
+        };
+        for (a, b) in start(&beside).iter().zip(start(&alone)) {
+            assert!((a - b).abs() < 0.1, "{loss:?} {a} {b}");
+        }
+    }
+}
+
 #[test]
 fn the_norm_leaves_the_wanted_share_beyond_it() {
     let spec = spec(400, 1e12);
