@@ -75,7 +75,7 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The public classes, the reference first; see :attr:`dpci.PrivateFit.classes` for those of a schema."""
+        """The public classes, the reference first; integers if those of a schema are all whole numbers."""
         return labels_of(self._record.classes, self._record.fit.table)
 
     @property
