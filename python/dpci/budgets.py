@@ -233,6 +233,8 @@ def check_budget(budget: object) -> Budget:
         )
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
         meant = f", such as dpci.PureDP(epsilon={budget!r})" if type(budget) in {int, float} else ""
+        if isinstance(budget, tuple | list) and [type(number) in {int, float} for number in budget] == [True, True]:
+            meant = f", such as dpci.ApproxDP(epsilon={budget[0]!r}, delta={budget[1]!r})"
         raise broken("budget", f"dpci.PureDP, dpci.ZCDP or dpci.ApproxDP{meant}", budget)
     return budget
 

@@ -212,12 +212,18 @@ class Given(NamedTuple):
     beside: Beside
 
 
-def given_unit(persons: object, weights: object) -> Given:
-    """Return the two keywords of a function that reads data, public and private parts apart."""
+def given_unit(persons: object, weights: object, schema: object = None) -> Given:
+    """Return the two keywords of a function that reads data, public and private parts apart.
+
+    ``schema``: that of the table, whose column of persons a message names.
+    """
     unit = persons if isinstance(persons, Persons) else None if persons is None else Persons(persons)
     if unit is not None and unit.ids is None:
+        named = getattr(schema, "persons", "")
+        rule = "" if unit.max_rows is None else f", max_rows={unit.max_rows}"
         raise InvalidInput(
-            f"persons must have ids where data are read, got {in_short(unit)} (pass dpci.Persons(ids, ...))"
+            f"persons must have ids where data are read, got {in_short(unit)} (pass "
+            f"persons=dpci.Persons({repr(named) if named else 'ids'}{rule}))"
         )
     if weights is not None and not isinstance(weights, Weights):
         raise InvalidInput(

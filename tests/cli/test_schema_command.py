@@ -39,6 +39,11 @@ def test_a_released_schema_is_one_for_all_commands(here, capsys):
     with_bounds = ["--schema", "people.json", "--epsilon", "1", "--l2-strength", "0.01", "--quiet"]
     assert main(["fit", "people.csv", *with_bounds, "--output", "model.json"]) == 0
     assert dpci.PrivateFit.from_json((here / "model.json").read_text()).schema == found.schema
+    assert main(["fit", "people.csv", "--schema", "model.json", *with_bounds[2:]]) == 0
+    with pytest.raises(dpci.InvalidInput, match=r"got a saved result \(use dpci.load"):
+        PartialSchema.from_file(here / "model.json")
+    assert main([*FIT, "--output", "other.json"]) == 0
+    assert "released separately" in refused(capsys, "compare", "model.json", "other.json")
     capsys.readouterr()
     assert "nothing differs" in ran(capsys, "verify", "people.json", "--schema", "gaps.toml", "--ledger", "l.db").out
     assert main(["report", "people.json", "--officer", "--schema", "gaps.toml", "--ledger", "l.db"]) == 0

@@ -144,7 +144,7 @@ def test_a_plan_of_a_matrix_knows_missing_values_dates_and_logarithms():
         UnboundedColumn(name="since", since="2020-01-01", missing="middle"),
         UnboundedColumn(name="pay", transform="signed_log"),
     )
-    known = dpci.schema.NumericColumn(name="day", lower=0, upper=900, since="2020-01-01")
+    known = dpci.schema.NumericColumn(name="day", lower="2020-01-01", upper="2022-06-19", since="2020-01-01")
     schema = PartialSchema(columns=(*columns, known), target=dpci.schema.NumericTarget(column="y", lower=0, upper=1))
     found = dpci.plan(n_samples=50_000, schema=schema, loss="squared", budget=dpci.ZCDP(0.5))
     assert found.names == ("since", "pay", "day", "since=missing", "intercept")

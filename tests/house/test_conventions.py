@@ -1,6 +1,7 @@
 """Habits of users of R, statsmodels, scikit-learn and diffprivlib: names work, or a refusal says what to type."""
 
 import copy
+import dataclasses
 import pickle
 import re
 import shutil
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.base.habits import INTERVALS, KEYWORDS, LINEAR, NAMES
+from dpci.base.habits import INTERVALS, KEYWORDS, LINEAR, NAMES, PLANS
 from dpci.model.keywords import KEYWORDS as OF_A_FIT
 from dpci.schema import (
     CategoricalColumn,
@@ -60,7 +61,7 @@ def test_a_keyword_of_another_library_is_refused_with_ours():
         "plan": lambda **given: dpci.plan(n_samples=N, schema=SCHEMA, budget=BUDGET, **given),
     }
     for name, call in calls.items():
-        for keyword, advice in KEYWORDS.items():
+        for keyword, advice in (PLANS if name == "plan" else KEYWORDS).items():
             wanted = f"{name}() got an unexpected keyword argument '{keyword}': {advice}"
             with pytest.raises(TypeError, match=re.escape(wanted)):
                 call(**{keyword: None})
@@ -150,7 +151,18 @@ HABITS = {
     "use PrivateRidge": lambda *_: dpci.sklearn.Ridge,
     "from 'dpci.sklearn': use PrivateRidge": lambda *_: __import__("dpci.sklearn", fromlist=["Ridge"]),
     "from 'dpci': import it from dpci.schema": lambda *_: __import__("dpci", fromlist=["Schema"]),
-    "'PrivateRidge' object has no attribute 'summary': use result_": lambda *_: dpci.sklearn.PrivateRidge().summary,
+    "'coef_': not fitted: call fit(X, y) first": lambda *_: dpci.sklearn.PrivateRidge().coef_,
+    "'params': not fitted: call fit(X, y) first, then use result_": lambda *_: dpci.sklearn.PrivateRidge().params,
+    "pass the column: persons=frame['id']": lambda *_: dpci.sklearn.PrivateRidge().fit([[1]], [1], persons="id"),
+    "'n_samples': pass n_samples=, the public number": lambda *_: dpci.plan(TABLE, schema=SCHEMA, budget=BUDGET),
+    "such as dpci.ApproxDP(epsilon=2, delta=1e-06)": lambda *_: dpci.fit(TABLE, schema=SCHEMA, budget=(2, 1e-6)),
+    "type dpci.Ledger(dpci.ApproxDP": lambda *_: dpci.Ledger(budget=BUDGET),
+    "such as dpci.Ledger.open('q')": lambda *_: dpci.fit(TABLE, schema=SCHEMA, budget=BUDGET, ledger="q"),
+    "'labels': pass negative= and positive=": lambda *_: ClassTarget("ill", labels=(0, 1)),
+    "(pass persons=dpci.Persons('id', max_rows=3))": lambda *_: dpci.fit(
+        TABLE, schema=dataclasses.replace(SCHEMA, persons="id"), budget=BUDGET, persons=dpci.Persons(max_rows=3)
+    ),
+    "got '2010-01-01' (dates need since=": lambda *_: NumericColumn("day", lower="2010-01-01", upper="2020-01-01"),
     "'C' of PrivateRidge: pass l2_strength=": lambda *_: dpci.sklearn.PrivateRidge().set_params(C=1),
 }
 

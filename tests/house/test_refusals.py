@@ -52,7 +52,7 @@ schema/design: Values._make=schema_value coded_parts*2
 schema/formula: parse*2 target_of*3 _Reader.sum*2 _Reader._crossed*2 _Reader._atom*3 _Reader._categories*2
   _Reader._power _Reader._spline*3 _Reader._numbers*2 _Reader._count _Reader._name _Reader._numeric _Reader._known
   _Reader._next _Reader._expect_keyword _Reader._expect _Reader.expect_end _tokens
-schema/saved: FileSchema.to_file fields_of*2 described_by build*2 read_file*4 _build_column _as_mapping _as_list
+schema/saved: FileSchema.to_file fields_of*3 described_by build*2 read_file*4 _build_column _as_mapping _as_list
 schema/transforms: take_bounds*3
 schema/table: Schema.__post_init__*5 Schema._take_texts*2 Schema._take_terms*4 Schema.from_formula fitted_constant
   RawTable.shape*2=table_columns

@@ -178,7 +178,7 @@ def test_cells_are_refused(report):
 
 
 def test_scikit_learn_12018_a_missing_category_at_prediction(made):
-    with pytest.raises(dpci.InvalidInput, match=r"got nan in row 0 .*leave it out of this table"):
+    with pytest.raises(dpci.InvalidInput, match=r"got nan in row 0 .*filter these rows first"):
         made.predict(FRAME.assign(sex=[np.nan] * N))
 
 

@@ -113,7 +113,7 @@ def test_shared_data_is_a_bound(pair, compared):
     noise = sum(law.mean_omega * np.diag(law.noise @ law.noise) + law.seal_variance for law in laws)
     np.testing.assert_allclose(shared.std_errors**2, opposed + noise, rtol=1e-9)
     assert "upper bounds" in shared.summary()
-    assert "independent" in apart.summary()
+    assert "declared as two samples without a person" in apart.summary()
 
 
 @pytest.mark.parametrize(

@@ -144,13 +144,39 @@ def test_what_has_no_weights_refuses():
     assert check.count("missing: the row weighs 0") == 2
     assert "nothing would be refused" in check
     refusing = replace(SCHEMA, columns=(SCHEMA.columns[0], replace(SEXES, missing=None)))
-    for encode in (dpci.fit(TABLE, schema=SCHEMA, **EXACT).predict, SCHEMA.features, refusing.features):
-        with pytest.raises(
-            InvalidInput, match=r"only a fit leaves its row out; leave it out of this table, or [^;]*\);"
-        ):
-            encode(TABLE if encode is not refusing.features else TABLE.assign(age=AGE))
+    strict = dpci.fit(WHOLE, schema=refusing, **EXACT)
+    for encode in (strict.predict, strict.predict_conf_int, SCHEMA.features, refusing.features):
+        with pytest.raises(InvalidInput, match=r"filter these rows first, because only a fit leaves [^;]*\);"):
+            encode(TABLE if encode == SCHEMA.features else TABLE.assign(age=AGE))
     with pytest.raises(InvalidInput, match=r"strata, whose rows all count"):
         dpci.fit_strata(TABLE, schema=SCHEMA, by="sex", budget=dpci.PureDP(1.0), n_public={"F": 1500, "M": 1500})
+
+
+@pytest.mark.parametrize("target", [CLASSES, NumericTarget(column="visits", lower=0, upper=4)])
+def test_a_prediction_of_an_incomplete_row_is_nan(target, tmp_path):
+    fit = dpci.fit(TABLE, schema=replace(SCHEMA, target=target), **EXACT)
+    TABLE.to_csv(tmp_path / "table.csv", index=False)
+    whole = fit.predict(WHOLE)
+    for source in (TABLE, tmp_path / "table.csv"):
+        predicted = pd.Series(fit.predict(source))
+        np.testing.assert_array_equal(predicted.isna(), ~COMPLETE)
+        assert (predicted[COMPLETE] == whole[COMPLETE]).mean() > 0.999
+    intervals, known = fit.predict_conf_int(TABLE), fit.predict_conf_int(WHOLE)
+    for found, all_rows in ((intervals.estimate, known.estimate), (intervals.lower, known.lower)):
+        np.testing.assert_allclose(found, np.where(COMPLETE, all_rows, np.nan), rtol=1e-9)
+    assert intervals.refusals[int(np.argmin(COMPLETE))] == "a value is missing"
+    (tmp_path / "fit.json").write_text(fit.to_json(), encoding="utf-8")
+    out = tmp_path / "predicted.csv"
+    assert main(["predict", *(str(tmp_path / name) for name in ("fit.json", "table.csv")), "--output", str(out)]) == 0
+    np.testing.assert_array_equal(pd.read_csv(out).iloc[:, 0].isna(), ~COMPLETE)
+    if target is CLASSES:
+        np.testing.assert_array_equal(np.isnan(fit.predict_proba(TABLE)[:, 1]), ~COMPLETE)
+        integers = ClassTarget(column="ill", negative=0, positive=1)
+        ill = TABLE.assign(ill=ILL.astype(int))
+        numbered = dpci.fit(ill, schema=replace(SCHEMA, target=integers), **EXACT)
+        assert numbered.classes == (0, 1)
+        assert (numbered.predict(WHOLE) == ill["ill"]).mean() > 0.5
+        assert (numbered.predict(WHOLE).dtype.kind, whole.dtype.kind) == ("i", "U")
 
 
 def test_a_part_without_any_value_and_commands(tmp_path, capsys):

@@ -178,6 +178,10 @@ def test_refusals_that_the_schema_asks_for() -> None:
         ({"kind": "numeric", "lower": "0", "upper": 1}, "bounds must be finite numbers, got '0'"),
         ({"kind": "numeric", "lower": 0, "upper": True}, "bounds must be finite numbers, got True"),
         ({"kind": "numeric", "lower": -1.7e308, "upper": 1.7e308}, "upper - lower must be finite"),
+        (
+            {"kind": "numeric", "lower": "1.2.2010", "upper": 1, "since": "2010-01-01"},
+            "numbers or days such as 2024-05",
+        ),
         ({"kind": "numeric", "lower": 0}, r"column 'a' must have \['upper'\]"),
         ({"kind": "numeric", "lower": 0, "upper": 1, "scale": "max"}, "scale must be one of"),
         ({"kind": "numeric", "lower": 0, "upper": 1, "transform": "log"}, "transform must be one of"),

@@ -68,9 +68,9 @@ def test_what_is_found():
     told = SCHEMA.check({**GOOD, "age": [30, None], "who": [1, 1]}, persons="who")
     assert 'the column needs missing="drop"' in repr(told)
     assert "a change of the schema after a look at the data needs the approver's consent" in repr(told)
-    assert told.findings[-1].what == "of ids with several rows, at most 2: fit with persons='who'"
+    assert told.findings[-1].what == "1 person, at most 2 rows each: fit with persons='who'"
     clean = SCHEMA.check({**GOOD, "who": [1, 2]}, persons="who").findings[-1]
-    assert (clean.what, clean.n_rows) == ("of ids that repeat", 0)
+    assert (clean.what, clean.n_rows) == ("2 persons, one row each", 2)
     with pytest.raises(InvalidInput, match="the table must have the column 'whom'"):
         SCHEMA.check({**GOOD, "who": [1, 2]}, persons="whom")
     assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))
@@ -144,7 +144,7 @@ def test_tables_and_numeric_targets():
 def test_rows_without_an_id_are_found_as_fits_find_them(ids, gaps):
     named = dataclasses.replace(SCHEMA, persons="who")
     table = {**{name: [cells[0], cells[0]] for name, cells in GOOD.items()}, "who": ids}
-    found = [f for f in named.check(table).findings if f.column == "who"]
+    found = [f for f in named.check(table).findings if "without an id" in f.what]
     assert [f.n_rows for f in found] == [gaps] * bool(gaps)
     assert all(f.refused and not f.examples for f in found)
     if gaps:

@@ -45,9 +45,19 @@ KEYWORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("standardize", "normalize", "scale"), "pass nothing: a schema divides columns by public numbers"),
     **dict.fromkeys(("cv", "test_size"), "use dpci.tuning.tune, which pays for every look at held-out records"),
     **dict.fromkeys(("reference",), "pass reference= of the column in the schema"),
+    **dict.fromkeys(("class_weight",), f"{_WEIGHTS}, the public weight of its class for each row"),
+    **dict.fromkeys(("max_rows",), "pass persons=dpci.Persons(ids, max_rows=...)"),
     "C": "pass l2_strength=, which is 1 / (C n) for scikit-learn's C",
 }
 """Advice for each keyword that a fit does not have."""
+
+PLANS: Final[Mapping[str, str]] = {
+    **KEYWORDS,
+    **dict.fromkeys(("random_state", "rng"), "pass nothing: a plan draws nothing"),
+    **dict.fromkeys(("max_rows",), "pass persons=dpci.Persons(max_rows=...)"),
+    **dict.fromkeys(("sample_weight", "weight_bound"), "pass weights=dpci.Weights(bound=...)"),
+}
+"""Advice for keywords of a plan, which has no data."""
 
 MATRICES: Final[Mapping[str, str]] = {
     **KEYWORDS,
@@ -109,6 +119,13 @@ FORMULAS: Final[Mapping[str, str]] = {
 }
 """Advice for each function and sign of other formulas that ours do not have."""
 
+OPTIONS: Final[Mapping[str, str]] = {
+    "--C": "give --l2-strength, which is 1 / (C n) for scikit-learn's C",
+    **dict.fromkeys(("--random-state", "--seed"), "give none: a release of a command is private, without a seed"),
+    "--class-weight": "give --weights, a column with the public weight of its class for each row, and --weight-bound",
+}
+"""Advice for each option that a command does not have."""
+
 COLUMNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("min", "minimum", "low"), "pass lower="),
     **dict.fromkeys(("max", "maximum", "high"), "pass upper="),
@@ -120,7 +137,9 @@ COLUMNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("units",), "pass unit="),
     "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
     **dict.fromkeys(("negative", "positive"), "two classes are a ClassTarget"),
-    **dict.fromkeys(("classes",), "pass negative= and positive=; three or more classes are a CategoricalTarget"),
+    **dict.fromkeys(
+        ("classes", "labels"), "pass negative= and positive=; three or more classes are a CategoricalTarget"
+    ),
 }
 """Advice for each field that a column or target of a schema does not have."""
 
@@ -188,6 +207,8 @@ ROWS: Final[Mapping[str, str]] = {
 NEEDED: Final[Mapping[str, str]] = {
     "budget": BUDGET,
     "X": "pass a table, such as {'age': [40], 'sex': ['F']}: a result holds no records",
+    "n_samples": "pass n_samples=, the public number of records (of persons, if the schema names them), because a plan "
+    "reads no data",
     "at": "pass a public value for each column, such as {'age': 40, 'sex': 'F'}: a result has no means of the data",
 }
 """Advice for arguments that must be given."""
@@ -219,6 +240,7 @@ NAMES: Final[Mapping[str, str]] = {
     "plot_simultaneous": "use plot(simultaneous='max_z')",
     "model": "use loss and schema",
     "irr": "use rate_ratios()",
+    "compare": "use dpci.compare(result, other)",
     "predict_log_proba": "use numpy.log(predict_proba(X))",
     "to_csv": "use tidy().to_csv(path)",
     **dict.fromkeys(("odds_ratios", "rate_ratios"), _DIFFERENCES),
@@ -248,7 +270,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """Advice for each attribute that a result does not have."""
 
-_RESULT = "use result_, the released fit, after fit(X, y)"
+_RESULT = "use result_, the released fit, such as result_.summary()"
 OF_ESTIMATORS: Final[Mapping[str, str]] = {
     **NAMES,
     **dict.fromkeys(("summary", "params", "pvalues", "std_errors", "odds_ratios", "tidy", "plot", "to_json"), _RESULT),

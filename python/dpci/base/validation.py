@@ -216,13 +216,13 @@ def advised(advice: Mapping[str, str]) -> Callable[[Callable[_Taken, _Value]], C
             for name in keywords:
                 if name not in known and not passes_on:
                     raise unexpected(function.__name__, name, advice, keywords)
+            for name in sorted(needed.difference(keywords, by_place[: len(args)])):
+                raise TypeError(f"{function.__name__}() missing required argument {name!r}: {NEEDED[name]}")
             if len(args) > len(by_place):
                 by_name = ", ".join(f"{name}=" for name in names[code.co_argcount :])
                 raise TypeError(
                     f"{function.__name__}() got too many arguments without a name: write {by_name or 'fewer'}"
                 )
-            for name in sorted(needed.difference(keywords, by_place[: len(args)])):
-                raise TypeError(f"{function.__name__}() missing required argument {name!r}: {NEEDED[name]}")
             return function(*args, **keywords)
 
         return called

@@ -12,6 +12,7 @@ from json import dumps as to_json
 from typing import Final
 
 from dpci.base import startup as _startup
+from dpci.base.habits import OPTIONS, instead
 from dpci.base.optional import optional
 from dpci.base.startup import EndedBySignal
 from dpci.cli.output import NoCoefficients, NotDelivered
@@ -156,6 +157,7 @@ def _run(arguments: list[str], report: "_Report") -> int:
         # What is still in the buffer would otherwise break the pipe when the process ends.
         sys.stdout.flush()
     except WrongUsage as error:
+        error.message += instead(getattr(error, "option_name", None), OPTIONS)
         if not report.as_json:
             error.show()
             return REFUSED

@@ -11,8 +11,8 @@ import typer
 
 from dpci.base.validation import check_choice, check_not_negative
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, NeighborsLike, PureDP, neighbors_of
+from dpci.cli.saved import load
 from dpci.datasets.loaders import load_schema, schema_names
-from dpci.described.record import SchemaRecord
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL, Loss
@@ -195,7 +195,7 @@ Persons = Annotated[
     str | None,
     option(BUDGET, "Column of ids: protect persons, who may have several rows."),
 ]
-CheckedPersons = Annotated[str | None, option(BUDGET, "Column of ids: count the rows of those that repeat.")]
+CheckedPersons = Annotated[str | None, option(BUDGET, "Column of ids: count its persons. Default: that of the schema.")]
 PlannedPersons = Annotated[
     str | None, option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
 ]
@@ -540,11 +540,16 @@ def in_any_rows(
 
 
 def _schema_of_file(path: Path) -> Schema | PartialSchema:
-    """Return the schema that a file describes, or that was released to it."""
+    """Return the schema that a file describes, or that of the saved result in it."""
     found = read_file(path)
-    if isinstance(found, dict) and found.get("schema") == SchemaRecord.KIND:
-        return SchemaRecord.from_json(path.read_bytes()).table
-    return schema_from(found)
+    if not (isinstance(found, dict) and isinstance(found.get("schema"), str)):
+        return schema_from(found)
+    schema: Schema | PartialSchema | None = getattr(load(path), "schema", None)
+    if schema is None:
+        raise InvalidInput(
+            f"--schema must be a schema, or a saved result with one, got a result without: {str(path)!r}"
+        )
+    return schema
 
 
 def with_share(description: Schema | PartialSchema, bounds_share: float | None) -> Schema | PartialSchema:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -20,6 +21,7 @@ from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.released.choices import weights_of
 from dpci.schema.partial import PartialSchema, known_of
+from dpci.schema.parts import rows_to_predict
 from dpci.schema.table import Schema, category_names, encoded_rows, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
 from dpci.sources.described import described
@@ -54,9 +56,9 @@ class TableRows:
         if self.chunk_rows < 1:
             raise InvalidInput(f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}")
 
-    def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
+    def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NamedRows]]:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
-        return self._chunks(self.schema.features, kept, exact=kept)
+        return self._chunks(partial(rows_to_predict, self.schema), kept, exact=kept)
 
     def _encoded(self, table: Any) -> tuple[EncodedRows, NDArray[np.float64]]:  # noqa: ANN401  # columns
         return encoded_rows(self.schema, table), self.schema.targets(table)

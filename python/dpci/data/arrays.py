@@ -5,7 +5,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -39,6 +39,8 @@ class NamedRows:
 
     values: NDArray[Any] | CodedRows | SparseRows
     names: tuple[str, ...]
+    missing: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    """(n,) rows that miss a value, so that nothing is predicted for them; None: none does."""
 
 
 Place: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -70,6 +72,8 @@ class Features(NamedTuple):
     values: Floats | Csr | CodedRows
     names: tuple[str, ...] | None
     place: Place | None = None
+    missing: NDArray[np.bool_] | None = None
+    """(n,) rows that miss a value, see :class:`NamedRows`."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,13 +83,17 @@ class Features(NamedTuple):
         return self.values.shape[0], self.values.shape[1]
 
     def product(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite."""
+        """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite.
+
+        NaN for rows that miss a value.
+        """
         if isinstance(self.values, CodedRows):
-            return self.values.product(vector)
-        out = np.empty(self.shape[0])
-        for rows, block in self.blocks():
-            out[rows] = block @ vector
-        return out
+            out = self.values.product(vector)
+        else:
+            out = np.empty(self.shape[0])
+            for rows, block in self.blocks():
+                out[rows] = block @ vector
+        return out if self.missing is None else np.where(self.missing, np.nan, out)
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Blocks of rows in float64: the same rows, and so the same products, whatever the type of the values."""
@@ -144,12 +152,14 @@ def as_features(table: Table) -> Features:
     """
     if isinstance(table, PlacedRows):
         return Features(table.values, table.names, table.place)
-    values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
+    values, names, missing = (
+        (table.values, table.names, table.missing) if isinstance(table, NamedRows) else (table, None, None)
+    )
     if isinstance(values, CodedRows | SparseRows):
-        return Features(values if isinstance(values, CodedRows) else values.csr, names)
+        return Features(values if isinstance(values, CodedRows) else values.csr, names, missing=missing)
     if _is_sparse(table):
         return Features(_csr(table), None)
-    return Features(*_dense(table))
+    return Features(*_dense(table), missing=missing)
 
 
 def as_matrix(table: Table) -> Matrix:

@@ -4,7 +4,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -200,6 +200,25 @@ def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
     """Return classes as an array that holds the caller's labels; of objects where no other type keeps them."""
     array = np.array(classes)
     return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
+
+
+AnyClasses = TypeVar("AnyClasses", bound=tuple[Label, ...] | None)
+
+
+def labels_of(classes: AnyClasses, schema: object) -> AnyClasses:
+    """Return classes as users compare them: a schema has texts, but a table of 0 and 1 most often holds integers."""
+    texts = [] if classes is None or schema is None else [str(label) for label in classes]
+    whole = texts and all(text.lstrip("-").isdecimal() and text == str(int(text)) for text in texts)
+    return tuple(map(int, texts)) if whole else classes  # type: ignore[return-value]  # as many
+
+
+def labels_at(classes: tuple[Label, ...], places: NDArray[np.intp], missing: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the class at each place, in the caller's labels; None where nothing is known."""
+    labels = label_array(classes)[places]
+    if missing.any():
+        labels = labels.astype(object)
+        labels[missing] = None
+    return labels
 
 
 def encode_reals(y: ArrayLike, n_samples: int) -> NDArray[np.float64]:

@@ -207,7 +207,8 @@ def check_persons(unit: Persons | None) -> None:
     if unit is not None and unit.max_rows is None:
         raise InvalidInput(
             "persons must have max_rows where bounds are released, because each row may move a rank or make a "
-            "level, got max_rows=None (pass dpci.Persons(ids, max_rows=...))"
+            "level, got max_rows=None (pass a public number, such as dpci.Persons(ids, max_rows=3), in a shell "
+            "--max-rows 3)"
         )
 
 

@@ -108,7 +108,7 @@ def release_schema(
     if schema is None and isinstance(table, Chunks):
         described = table.schema
         schema = described if isinstance(described, PartialSchema) else None
-    unit, _, beside = given_unit(persons, None)
+    unit, _, beside = given_unit(persons, None, schema)
     check_budget(budget)
     choices = NoModel(budget=budget, **read_neighbors(neighbors), unit=unit, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)

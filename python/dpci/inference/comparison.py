@@ -22,6 +22,7 @@ from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target, estim
 from dpci.inference.methods import FitInference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.units import UnitMap, unit_map
+from dpci.released.bounds import RELEASED
 from dpci.released.choices import given_weights
 from dpci.released.model import record_of
 from dpci.released.record import Record
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 _F64 = NDArray[np.float64]
+_CODED_APART = "two that scale or code them, or count missing values, in other ways (fit both with the same columns)"
+_RELEASED_APART = (
+    "two whose bounds or lists were released separately, so that their coefficients have other targets (fit the second "
+    "with schema=first.schema, in a shell --schema first.json)"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +125,8 @@ class Comparison(Displayed):
             "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values "
             "and intervals are upper bounds."
             if self.shared_data
-            else "Data: two independent samples."
+            else "Data: declared as two samples without a person or record in common (shared_data=False, in a shell "
+            "without --shared-data)."
         )
         title = f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}"
         parts = [Table(header, rows, title), *map(Paragraph, [data, *self._target_notes()])]
@@ -393,15 +400,17 @@ def _check_comparable(
     if set(one.facts) != set(two.facts):
         kinds = type(result_a).__name__, type(result_b).__name__
         raise InvalidInput(f"two results must be of one kind to be compared, got {kinds[0]} and {kinds[1]}")
+    if one.schema is not None and two.schema is not None and not same_columns(one.schema, two.schema):
+        columns = (*one.schema.columns, *two.schema.columns)
+        apart = any(column.source.startswith(RELEASED) for column in columns)
+        raise InvalidInput(
+            "two results must have schemas of equal columns to be compared, got "
+            + (_RELEASED_APART if apart else _CODED_APART)
+        )
     for name, value in one.facts.items():
         other = two.facts[name]
         # Without the ridge it does not matter how strong each was.
         if value != other and not (name == "l2_strength" and target == "unregularised"):
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
-    if one.schema is not None and two.schema is not None and not same_columns(one.schema, two.schema):
-        raise InvalidInput(
-            "two results must have schemas of equal columns to be compared, got two that scale or code them, or count "
-            "missing values, in other ways (fit both with the same columns)"
-        )
     if result_a is result_b or np.array_equal(one.released, two.released):
         raise InvalidInput("the two results must be different releases, got the same parameters twice")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dpci.base.tables import change_text
-from dpci.base.validation import broken, check_choice
+from dpci.base.validation import broken, check_choice, usage
 from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remaining_text
 from dpci.errors import BudgetExceeded, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
@@ -44,6 +44,7 @@ class _Accounts:
         return account
 
 
+@usage('dpci.Ledger(dpci.ApproxDP(epsilon=2.0, delta=1e-6), path="FILE")')
 class Ledger(Displayed):
     """A total budget for all releases from one data set.
 

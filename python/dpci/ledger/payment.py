@@ -60,7 +60,7 @@ class Payment:
         budget = check_budget(budget)
         if ledger is not None:
             if not isinstance(ledger, Ledger):
-                raise broken("ledger", "a dpci.Ledger or None", ledger)
+                raise broken("ledger", f"a dpci.Ledger or None{_opened(ledger)}", ledger)
             if seed is not None:
                 raise InvalidInput(
                     f"seed must be None with a ledger, because a ledger pays for private releases only, got seed={seed}"
@@ -107,3 +107,8 @@ class Payment:
         except LedgerError as error:
             message = f"the ledger must hold the hash of the model of entry {entry.number}, got none: {error}"
             warn(DpciWarning(message, code="model_not_kept", entry=entry.number))
+
+
+def _opened(ledger: object) -> str:
+    """Return how the ledger of a path is opened."""
+    return f", such as dpci.Ledger.open({ledger!r})" if isinstance(ledger, str) else ""

@@ -168,7 +168,7 @@ def fit(
     steps = takes_newton(mechanism, l2_strength, budget, loss)
     if steps:
         check_newton(given)
-    unit, weighing, beside = given_unit(persons, weights)
+    unit, weighing, beside = given_unit(persons, weights, schema)
     decided: dict[str, Any] = {
         "budget": check_budget(budget),
         "l2_strength": 0.0 if steps else check_strength(l2_strength),

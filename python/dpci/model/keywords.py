@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from dpci.base.habits import KEYWORDS as HABITS
 from dpci.base.habits import unexpected
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
@@ -60,18 +61,19 @@ def check_keywords(
     *,
     allowed: Collection[str] = MODEL_KEYWORDS,
     required: Collection[str] = ("budget", "l2_strength"),
+    advice: Mapping[str, str] = HABITS,
 ) -> None:
     """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words."""
     for name in keywords:
         check_no_ledger(function, name)
         if name not in allowed:
-            raise unexpected(function, name)
+            raise unexpected(function, name, advice, keywords)
     for name in required:
         if name == "l2_strength" and isinstance(strength := keywords.get(name), str) and strength == AUTO:
             raise InvalidInput(f"l2_strength must be a number for {function}(), got 'auto' (dpci.plan recommends one)")
         if name not in keywords:
-            advice = _WITHOUT_RIDGE if name == "l2_strength" else ""
-            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}{advice}")
+            hint = _WITHOUT_RIDGE if name == "l2_strength" else ""
+            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}{hint}")
 
 
 def takes_moments(loss: Loss, mechanism: object) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, step_names, steps_from
 from dpci.accounting.guarantee import Guarantee, guarantee_of
+from dpci.base.habits import PLANS
 from dpci.base.tables import format_bound
-from dpci.base.validation import check_choice, check_count
+from dpci.base.validation import advised, check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget, planned_neighbors
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
@@ -290,7 +291,8 @@ def plan(
 ) -> Plan | NewtonPlan: ...
 
 
-def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for those of both
+@advised(PLANS)  # type: ignore[misc]  # the keywords of a fit over a ball stand for those of both
+def plan(
     *,
     n_samples: int,
     n_features: int | None = None,
@@ -355,7 +357,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     check_choice("target", target, TARGETS)
     if "neighbors" in keywords:
         keywords["neighbors"] = planned_neighbors(keywords["neighbors"], n_samples)  # type: ignore[typeddict-item]  # checked below
-    check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
+    check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",), advice=PLANS)
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
     loss = default_loss(keywords.get("loss"), described)
     keywords["loss"] = loss

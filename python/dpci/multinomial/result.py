@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci.data.arrays import Table
-from dpci.data.labels import Label, label_array
+from dpci.data.labels import Label, labels_at, labels_of
 from dpci.model.result import PrivateFit, ShownInference
 from dpci.multinomial.record import MultinomialRecord
 from dpci.released.model import features_of
@@ -75,8 +75,8 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The public classes, the reference first."""
-        return self._record.classes
+        """The public classes, the reference first; integers if those of a schema are all whole numbers."""
+        return labels_of(self._record.classes, self._record.fit.table)
 
     @property
     def coef(self) -> NDArray[np.float64]:
@@ -96,7 +96,7 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
     @property
     def privacy(self) -> dict[str, Any]:
         """Machine-readable record of the guarantee, as that of :class:`dpci.PrivateFit`, with the public classes."""
-        return {**fit_of(self).privacy, "classes": list(self.classes)}
+        return {**fit_of(self).privacy, "classes": list(self._record.classes)}
 
     def decision_function(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
         """Log odds of each class against the reference, shape (n, K); 0 for the reference.
@@ -110,7 +110,7 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
         scores = np.column_stack([np.zeros(features.shape[0]), *products])
         if fit.intercept_scale is not None:
             scores[:, 1:] += fit.intercept_scale * blocks[:, -1]
-        return scores
+        return scores if features.missing is None else np.where(features.missing[:, None], np.nan, scores)
 
     def predict_proba(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
         """Probability of each class, in the order of :attr:`classes`, shape (n, K)."""
@@ -118,8 +118,8 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
 
     def predict(self, X: Table | NamedTable | Path | str) -> NDArray[Any]:
         """Predict the most probable class of each row, in the caller's labels, shape (n,)."""
-        chosen = self.decision_function(X).argmax(axis=1)
-        return np.asarray(label_array(self.classes)[chosen])
+        scores = self.decision_function(X)
+        return labels_at(self.classes, scores.argmax(axis=1), np.isnan(scores[:, 0]))
 
     def _summary(self, view: View, *, full: bool) -> Document:
         return ShownClasses(self).document(view, full=full)
@@ -130,7 +130,7 @@ class MultinomialFit(ShownInference[MultinomialRecord]):
     def _statement(self) -> "Statement":
         from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # most programs write no document
 
-        return approval_of_classes(fit_of(self), self.classes, self.digest)
+        return approval_of_classes(fit_of(self), self._record.classes, self.digest)
 
     def _short(self) -> tuple[str, ...]:
         return f"{len(self.classes)} classes", f"{len(self._release.names)} parameters", str(self.spent)

@@ -18,6 +18,7 @@ from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix,
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
+from dpci.inference.targets.prediction import without_rows
 from dpci.inference.targets.units import Estimated, Hidden, ScaledColumns, UnitMap
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance, r_squared
@@ -301,7 +302,7 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         intervals = estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
         columns = (intervals.estimate, intervals.lower, intervals.upper)
         estimate, lower, upper = (in_target_units(self._release, self._model, column) for column in columns)
-        return replace(intervals, estimate=estimate, lower=lower, upper=upper)
+        return without_rows(replace(intervals, estimate=estimate, lower=lower, upper=upper), features.missing)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> LinearTest:
         """Test a linear hypothesis, ``R theta = value``.
@@ -417,8 +418,8 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Estimated, Approvabl
         encoded = encoded_table(known if in_schema else None, X)
         if known is not None and encoded is not None:
             at = [known.names.index(name) for name in wanted]
-            matrix = as_matrix(NamedRows(encoded, known.names)).values
-            return as_features(NamedRows(np.ascontiguousarray(matrix[:, at]), wanted))
+            matrix = as_matrix(encoded).values
+            return as_features(NamedRows(np.ascontiguousarray(matrix[:, at]), wanted, missing=encoded.missing))
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 

@@ -15,15 +15,15 @@ from dpci.base.validation import advised, broken
 from dpci.budgets import Budget, GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.data.frames import is_frame
-from dpci.data.labels import Classes, label_array
-from dpci.data.storage import EncodedRows, stacked
+from dpci.data.labels import Classes, labels_at, labels_of
+from dpci.data.storage import stacked
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
 from dpci.released.record import FitRecord, ModelRecord, Record
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import outside_fits
 from dpci.schema.columns import NumericTarget
-from dpci.schema.table import Schema, encoded_rows, same_columns
+from dpci.schema.parts import rows_to_predict
+from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
 
@@ -134,8 +134,11 @@ class Released(Parameters[AnyModel, AnyBudget]):
 
     @property
     def classes(self) -> Classes | None:
-        """(negative, positive) in the caller's labels; None for real targets."""
-        return self._record.classes
+        """(negative, positive) in the caller's labels; None for real targets.
+
+        Labels of a schema are integers if all of them are whole numbers, and otherwise texts.
+        """
+        return labels_of(self._record.classes, self._record.table)
 
     @advised(ROWS)
     def decision_function(
@@ -145,7 +148,8 @@ class Released(Parameters[AnyModel, AnyBudget]):
 
         For counts it is the log of the mean, for classes the log odds or a score. If the fit had a schema, frames,
         mappings of columns, structured arrays and the paths of CSV and Parquet files are tables like the fitted one,
-        and are encoded by that schema. Arrays without names are rows that are encoded already. ``schema``, if it is
+        and are encoded by that schema; a row with an empty cell of a column with ``missing="drop"`` has NaN. Arrays
+        without names are rows that are encoded already. ``schema``, if it is
         given, must have the same columns as that schema.
         """
         facts = self._record
@@ -163,8 +167,9 @@ class Released(Parameters[AnyModel, AnyBudget]):
     def predict(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[Any]:
         """Predicted class of each row in the caller's labels, or predicted target, shape (n,).
 
-        For counts the prediction is the mean, for a quantile loss the quantile. Labels of a schema are text, and
-        numbers are in the unit of its target. ``X`` and ``schema`` are as for :meth:`decision_function`.
+        For counts the prediction is the mean, for a quantile loss the quantile. Labels of a schema are as in
+        :attr:`classes`, and numbers are in the unit of its target. A row that misses a value has None as its class.
+        ``X`` and ``schema`` are as for :meth:`decision_function`.
         """
         facts = self._record
         if facts.loss["name"] in (*LOCATIONS, *COUNTS):
@@ -177,7 +182,7 @@ class Released(Parameters[AnyModel, AnyBudget]):
         score = self.decision_function(X, schema=schema)
         # Of losses that model a probability the class with more than a half: for most that is the sign.
         positive = response(facts.loss["name"], score) > 0.5 if facts.loss["name"] in PROBABILISTIC else score > 0
-        return label_array(facts.classes)[positive.astype(np.intp)]
+        return labels_at(labels_of(facts.classes, facts.table), positive.astype(np.intp), np.isnan(score))
 
     @advised(ROWS)
     def predict_proba(self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> NDArray[np.float64]:
@@ -249,13 +254,8 @@ def in_target_units(record: ModelRecord, predictor: NDArray[np.float64]) -> NDAr
     return target.decode(predictor) if record.loss["name"] in LOCATIONS else predictor - np.log(target.scaling[1])
 
 
-def encoded_table(known: Schema | None, X: object) -> EncodedRows | None:
+def encoded_table(known: Schema | None, X: Any) -> NamedRows | None:  # noqa: ANN401  # whatever the caller has
     """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for others."""
-    with outside_fits():
-        return _encoded(known, X)
-
-
-def _encoded(known: Schema | None, X: object) -> EncodedRows | None:
     if isinstance(X, str | os.PathLike):
         if known is None:
             raise InvalidInput(f"X must hold rows if the model has no schema, got the path {str(X)!r}")
@@ -263,9 +263,11 @@ def _encoded(known: Schema | None, X: object) -> EncodedRows | None:
             raise InvalidInput(f"the path of a table must be that of a file, got {str(X)!r}")
         needed = [column.name for column in known.columns]
         # One part of the table is in memory at a time.
-        return stacked([encoded_rows(known, part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])
+        parts = [rows_to_predict(known, part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)]
+        missing = np.concatenate([part.missing for part in parts if part.missing is not None]) if known.drops else None
+        return NamedRows(stacked([part.values for part in parts]), known.names, missing=missing)
     named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
-    return encoded_rows(known, X) if known is not None and named else None  # type: ignore[arg-type]  # named tells a table
+    return rows_to_predict(known, X) if known is not None and named else None
 
 
 def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> Features:
@@ -277,5 +279,5 @@ def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, sche
         rule = "None for a model without a schema" if known is None else "that of the fit, or one of equal columns"
         raise InvalidInput(f"schema must be {rule}, got another one, with the columns {', '.join(schema.names)}")
     encoded = encoded_table(known, X)
-    rows: Any = X if known is None or encoded is None else NamedRows(encoded, known.names)
+    rows: Any = X if encoded is None else encoded
     return check_columns(as_features(rows), record.columns, named=record.named_columns)

@@ -53,7 +53,7 @@ class ShownModel(Shown):
                 return predicted
             # A model of Python, of encoded targets.
             labels = class_labels(target) or fitted.classes
-            return [labels[sign > 0] for sign in predicted]
+            return [None if sign is None else labels[sign > 0] for sign in predicted]
         name = fitted.loss["name"]
         if name in (*LOCATIONS, *COUNTS):
             found = fitted.predict(rows)

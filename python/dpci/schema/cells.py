@@ -27,7 +27,7 @@ MARK = "=missing"
 NUMBER_NEEDS = 'the column needs missing="drop", which leaves its row out, or a number that stands for it'
 NO_NUMBER = " (what stands for a missing value must be an empty cell)"
 CATEGORY_NEEDS = 'the column needs missing="drop", which leaves its row out, or the category that it counts as'
-_OF_FITS = "only a fit leaves its row out; leave it out of this table, or give the column a value that stands for it"
+_OF_FITS = "filter these rows first, because only a fit leaves them out"
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 AGREED = "a change of the schema after a look at the data needs the approver's consent, docs/approve.md"
 TARGET_NEEDS = {
@@ -268,6 +268,12 @@ def days_since(since: str, cells: NDArray[Any]) -> NDArray[np.float64]:
         return np.asarray(days, dtype=np.float64)
     start = datetime.fromisoformat(since)
     return np.fromiter((_days(cell, start) for cell in cells.tolist()), np.float64, cells.size)
+
+
+def in_days(since: str, value: object) -> object:
+    """Return the number of days from a day to another, which a schema may give in place of the number."""
+    days = _days(value, datetime.fromisoformat(since))
+    return value if math.isnan(days) else days
 
 
 def _days(cell: object, start: datetime) -> float:

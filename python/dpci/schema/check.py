@@ -137,7 +137,7 @@ def check_table(
 ) -> tuple[int, list[Finding]]:
     """Return the number of rows, and what columns and a target do to a table.
 
-    ``ids``: the column of persons of the schema, and that of which repeated ids are counted.
+    ``ids``: the column of persons of the schema, and that whose persons are counted in its place.
     """
     cells = [(column, column_of(table, column.name)) for column in columns]
     n_rows = len(cells[0][1])
@@ -196,7 +196,7 @@ def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iter
 
 
 def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # of any library
-    """Yield the rows without an id, and whether ids repeat if that is asked; no id is shown."""
+    """Yield the rows without an id, and how many persons there are, which a plan asks; no id is shown."""
     of_schema, asked = persons
     name = of_schema if asked is None else asked
     if not isinstance(name, str):
@@ -212,12 +212,12 @@ def check_ids(persons: tuple[str, str | None], table: Any, n_rows: int) -> Itera
     if gaps := sum(blank):
         yield Finding(name, "without an id: refused", gaps, refused=True, advice="give these rows an id, or drop them")
     counted = Counter(cell for cell, none in zip(ids.tolist(), blank, strict=True) if not none)
-    if asked is None:
-        return
-    rows = sum(n for n in counted.values() if n > 1)
-    most = max(counted.values(), default=0)
-    said = f"of ids with several rows, at most {most}: fit with persons={name!r}" if rows else "of ids that repeat"
-    yield Finding(name, said, rows, refused=False)
+    if counted:
+        most = max(counted.values())
+        each = "one row each" if most == 1 else f"at most {most:,} rows each"
+        todo = f": fit with persons={name!r}" if most > 1 and not of_schema else ""
+        whose = "1 person" if len(counted) == 1 else f"{len(counted):,} persons"
+        yield Finding(name, f"{whose}, {each}{todo}", sum(counted.values()), refused=False)
 
 
 def _absent(

@@ -28,6 +28,7 @@ from dpci.schema.cells import (
     codes_of,
     days_since,
     drops,
+    in_days,
     is_day,
     label_of,
     labels_of,
@@ -77,8 +78,8 @@ class NumericColumn:
         changes no row and may be chosen at any time.
     since : str
         A public day, such as "2024-01-01". The cells are then dates or times without a time zone, as texts such as
-        "2024-05-01" or as any library has them, and count as days since that day; so do the bounds, and the unit is
-        "day". "": the cells are numbers.
+        "2024-05-01" or as any library has them, and count as days since that day; the unit is "day". Bounds are such
+        days, or numbers of them. "": the cells are numbers.
     """
 
     name: str = dataclasses.field(kw_only=False)
@@ -95,8 +96,8 @@ class NumericColumn:
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
-        take_bounds(self, self.name)
         _take_since(self)
+        take_bounds(self, self.name)
         _take_per(self)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
@@ -105,7 +106,7 @@ class NumericColumn:
             got = f"got lower={self.lower}, upper={self.upper}"
             raise InvalidInput(f"column {self.name!r}: lower and upper must differ after the transform, {got}")
         _check_choice(self.name, "outside", self.outside, Outside)
-        stand_in: Any = self.missing
+        stand_in: Any = in_days(self.since, self.missing) if self.since else self.missing
         if stand_in not in ("error", DROP):
             if not is_number(stand_in) or not (self.lower <= stand_in <= self.upper):
                 raise InvalidInput(

@@ -12,7 +12,7 @@ from dpci.data.frames import check_same_index, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
 from dpci.data.weights import check_index_of_weights, weight_values, weights_of_cells
-from dpci.schema.cells import as_cells, column_of
+from dpci.schema.cells import as_cells, column_of, outside_fits
 from dpci.schema.columns import ClassTarget, class_labels
 from dpci.schema.table import Schema, encoded_rows, filled
 from dpci.unit import NOTHING_BESIDE, Beside
@@ -93,6 +93,13 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any, NDArra
     features = encoded_rows(schema, X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), coded(targets, schema), complete
+
+
+def rows_to_predict(schema: Schema, X: Any) -> NamedRows:  # noqa: ANN401  # tables of any library
+    """Return the rows of a table without its target, and which of them miss a value of a column that drops them."""
+    X, complete = filled(named_columns(X), schema)
+    with outside_fits():
+        return NamedRows(encoded_rows(schema, X), schema.names, missing=None if complete is None else complete == 0.0)
 
 
 def weights_of_complete(weights: object, complete: NDArray[np.float64], X: object) -> NDArray[np.float64]:

@@ -64,6 +64,11 @@ _KINDS: dict[str, type[Column | Gap]] = {
 def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a schema from those of a dictionary as TOML or JSON gives it."""
     entries = _as_mapping("a schema", description)
+    if isinstance(entries.get("schema"), str):
+        raise InvalidInput(
+            "a schema must be the description of a table, got a saved result (use dpci.load(path).schema, the schema "
+            "in it)"
+        )
     for required in ("target", "columns"):
         if required not in entries:
             raise InvalidInput(f"a schema must have {required!r}, got {sorted(entries)}")

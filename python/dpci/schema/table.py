@@ -321,7 +321,7 @@ class Schema(FileSchema):
         table : mapping of str to array-like, or data frame
             Table with the columns of the schema.
         persons : str, optional
-            Column of ids whose repeated ones are counted; None: that of the schema.
+            Column of ids whose persons are counted; None: that of the schema, if the table has it.
 
         Raises
         ------

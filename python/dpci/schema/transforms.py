@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
+from dpci.schema.cells import in_days, remedy
 
 Transform: TypeAlias = Literal["none", "signed_log"]
 _F64: TypeAlias = NDArray[np.float64]
@@ -72,11 +73,17 @@ def is_number(value: object) -> bool:
 
 
 def take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a target with bounds
-    """Take bounds as numbers of Python, the lower one below the upper one."""
+    """Take bounds as numbers of Python, the lower one below the upper one; days count from the public day."""
+    since = getattr(part, "since", "")
+    for field in ("lower", "upper") if since else ():
+        object.__setattr__(part, field, in_days(since, getattr(part, field)))
     lower, upper = part.lower, part.upper
     for field, bound in (("lower", lower), ("upper", upper)):
         if not is_number(bound):
-            raise InvalidInput(f"column {name!r}: bounds must be finite numbers, got {bound!r}")
+            raise InvalidInput(
+                f"column {name!r}: bounds must be finite numbers{' or days such as 2024-05-01' if since else ''}, got "
+                f"{bound!r}{'' if since else remedy(bound)}"
+            )
         if isinstance(bound, np.generic):  # a file holds numbers of Python
             object.__setattr__(part, field, int(bound) if isinstance(bound, np.integer) else float(bound))
     if not (lower < upper):

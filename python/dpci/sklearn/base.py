@@ -70,8 +70,13 @@ class Releasing(BaseEstimator):
     if not TYPE_CHECKING:  # so that a checker of types refuses unknown names
 
         def __getattr__(self, name: str) -> object:
-            """Refuse an unknown name, with advice where users of other libraries type it by habit."""
-            message = f"{type(self).__name__!r} object has no attribute {name!r}{instead(name, OF_ESTIMATORS)}"
+            """Refuse an unknown name, with advice where users of other libraries type it by habit, or before a fit."""
+            fitted, advice = "result_" in vars(self), instead(name, OF_ESTIMATORS)
+            if not fitted and name.endswith("_") and not name.startswith("_"):
+                advice = ": not fitted: call fit(X, y) first"
+            elif not fitted and advice:
+                advice = f": not fitted: call fit(X, y) first, then {advice.removeprefix(': ')}"
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
             raise AttributeError(message, name=name, obj=self)
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401  # of any kind
@@ -257,6 +262,11 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
                     f"{name} must be an array in fit, got dpci.{kind.__name__} (pass its public part to the estimator, "
                     f"as the parameter {kind.__name__.lower()})"
                 )
+        if isinstance(persons, str):
+            raise InvalidInput(
+                f"persons must be an array of ids in fit, got the text {persons!r} (pass the column: "
+                f"persons=frame[{persons!r}])"
+            )
         if persons is None and unit is not None:
             raise InvalidInput(
                 f"persons=ids must be given to fit by an estimator with persons={unit!r}, got persons=None in fit"

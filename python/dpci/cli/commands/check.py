@@ -31,8 +31,8 @@ def check(
 ) -> None:
     """Show what a schema would change or refuse in a table.
 
-    Lists values outside their bounds, missing values, unknown categories, categories that no row has, and, with
-    --persons, ids that repeat. Spends no budget. The output is NOT private: it counts rows and shows values. Exit code
+    Lists values outside their bounds, missing values, unknown categories, categories that no row has, and the
+    number of persons. Spends no budget. The output is NOT private: it counts rows and shows values. Exit code
     1 if a fit would refuse the table.
     """
     description = find_any_schema(schema, target, formula)

@@ -21,7 +21,6 @@ from dpci.cli.options import INPUT, INTERVALS, OUTPUT, find_schema, option, sche
 from dpci.cli.output import PAGES, TEXTS, check_form, check_new, check_text, new_file
 from dpci.cli.rows import TableRows
 from dpci.cli.saved import load, read_model, read_whole
-from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
 from dpci.inference.comparison import Comparison
@@ -276,13 +275,14 @@ def _predicted(
     fitted: Shown, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
 ) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of the output, chunk by chunk."""
-    for table, values in rows.features(kept):
-        named = NamedRows(values, schema.names)
-        columns: list[Sequence[Any]] = [table[name] for name in kept]
-        columns.append(fitted.predicted(named, schema))
-        if proba:
-            columns += fitted.probable(named)
-        yield columns
+    for table, found in rows.features(kept):
+        predicted = [fitted.predicted(found, schema), *(fitted.probable(found) if proba else ())]
+        if found.missing is not None:  # an empty field, and null
+            predicted = [
+                [None if gone else value for value, gone in zip(column, found.missing, strict=True)]
+                for column in predicted
+            ]
+        yield [*(table[name] for name in kept), *predicted]
 
 
 @contextmanager

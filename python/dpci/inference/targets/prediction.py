@@ -57,7 +57,19 @@ def mean_intervals(record: FitRecord, estimates: Estimates, features: Features, 
     predictor[[reason is not None for reason in refusals] or slice(0)] = np.nan
     columns = (predictor, predictor - half_width, predictor + half_width)
     estimate, lower, upper = (response(record.loss["name"], in_target_units(record, column)) for column in columns)
-    return ConfidenceIntervals(names, estimate, lower, upper, level, "exact", refusals=tuple(refusals))
+    found = ConfidenceIntervals(names, estimate, lower, upper, level, "exact", refusals=tuple(refusals))
+    return without_rows(found, features.missing)
+
+
+def without_rows(found: ConfidenceIntervals, missing: NDArray[np.bool_] | None) -> ConfidenceIntervals:
+    """Return intervals of rows without those that miss a value."""
+    if missing is None:
+        return found
+    columns = (np.where(missing, np.nan, column) for column in (found.estimate, found.lower, found.upper))
+    estimate, lower, upper = columns
+    reasons = zip(missing, found.refusals, strict=True)
+    refusals = tuple("a value is missing" if gone else reason for gone, reason in reasons)
+    return replace(found, estimate=estimate, lower=lower, upper=upper, refusals=refusals)
 
 
 def _with_constant(record: FitRecord, features: Features) -> Iterator[tuple[slice, _F64]]:
@@ -76,8 +88,12 @@ def check_predicted(record: FitRecord, features: Features) -> None:
     if (reason := refusal_of(record)) is not None:
         raise InvalidInput(f"predictions need coefficients, got none: {reason}")
     estimates = estimates_of(record)
-    blocks = (estimates.mapped(rows, np.zeros(len(rows))).given() for _, rows in _with_constant(record, features))
-    n_hidden = sum(int(np.count_nonzero(~given)) for given in blocks)
+    known = np.ones(features.shape[0], dtype=bool) if features.missing is None else ~features.missing
+    blocks = (
+        known[at] & ~estimates.mapped(rows, np.zeros(len(rows))).given()
+        for at, rows in _with_constant(record, features)
+    )
+    n_hidden = sum(int(np.count_nonzero(hidden)) for hidden in blocks)
     if n_hidden:
         named = [name for name, given in zip(record.names, estimates.given(), strict=True) if not given]
         which = ", ".join(named) or "a combination of coefficients"
