@@ -131,8 +131,10 @@ pub(crate) struct Quantile {
 pub(crate) struct NormCounts {
     /// Norms, increasing.
     pub(crate) norms: Vec<f64>,
-    /// Share of the records that shall be beyond the norm.
+    /// Share of the records that shall be beyond the norm, of all that counts.
     beyond: f64,
+    /// Whether every record counts 1, so that shares of all add up to it.
+    counts_one: bool,
     /// Shares below this many standard deviations of their noise are not told from none.
     seen: f64,
     /// Noise of the shares of records between a norm and the next.
@@ -154,8 +156,13 @@ impl NormCounts {
         let pairs = self.norms.iter().zip(shares);
         let seen = pairs.filter(|(_, share)| **share > self.seen * self.std_dev());
         let size = seen.map(|(norm, share)| share * norm * norm).sum::<f64>();
+        let whole = if self.counts_one {
+            1.0
+        } else {
+            shares.iter().sum::<f64>().max(0.0)
+        };
         Quantile {
-            norm: self.norm_beyond(shares, self.beyond),
+            norm: self.norm_beyond(shares, self.beyond * whole),
             farthest: self.norm_beyond(shares, 0.0),
             size: size.sqrt(),
         }
@@ -503,6 +510,7 @@ impl NewtonSpec {
         Ok(NormCounts {
             norms,
             beyond,
+            counts_one: self.choices.terms.counts_one(),
             seen: if self.is_pure() { pure::SEEN } else { SEEN },
             noise: Planned::independent(kind, cost, &bounds, sensitivity, 2.0, self.seal_cost)?,
         })
