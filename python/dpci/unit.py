@@ -123,6 +123,8 @@ class Weights:
     total: float | None = field(default=None, kw_only=True)
     far_rows: bool = field(default=False, kw_only=True, repr=False)
     """Whether rows beyond their bounds weigh less, as ``rows`` or a column of the schema asks; not for callers."""
+    left_out: bool = field(default=False, kw_only=True, repr=False)
+    """Whether rows weigh 1 but for those that a column of the schema leaves out, which weigh 0; not for callers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", check_positive("bound", self.bound))
@@ -148,9 +150,9 @@ class Weights:
         return self.divisor(n_samples) / n_samples
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return bound and total as JSON holds them, and whether rows beyond their bounds weigh less."""
-        far = {"far_rows": True} if self.far_rows else {}
-        return {"bound": self.bound, "total": self.total, **far}
+        """Return bound and total as JSON holds them, and why rows weigh less where no caller gave weights."""
+        why = {name: True for name in _WHY if getattr(self, name)}
+        return {"bound": self.bound, "total": self.total, **why}
 
     @classmethod
     def from_dict(cls, value: Any) -> "Weights":  # noqa: ANN401  # a file can hold anything
@@ -163,11 +165,14 @@ class Weights:
         """
         if (
             not isinstance(value, dict)
-            or {*value} - {"far_rows"} != {"bound", "total"}
-            or value.get("far_rows", True) is not True
+            or {*value} - {*_WHY} != {"bound", "total"}
+            or any(value.get(name, True) is not True for name in _WHY)
         ):
             raise InvalidInput(f"weights must have the fields 'bound' and 'total' and no other, got weights={value!r}")
-        return cls(bound=value["bound"], total=value["total"], far_rows="far_rows" in value)
+        return cls(bound=value["bound"], total=value["total"], **{name: name in value for name in _WHY})
+
+
+_WHY = ("far_rows", "left_out")
 
 
 PersonsLike: TypeAlias = ArrayLike | str | Persons
@@ -268,6 +273,11 @@ def check_weights(weights: object) -> Weights | None:
             f"{weights.public!r})"
         )
     return weights
+
+
+def rows_are_alike(persons: Persons | None, weights: Weights | None) -> bool:
+    """Whether each row that counts is a record of its own and counts once."""
+    return persons is None and (weights is None or weights.left_out)
 
 
 def has_far_rows(weights: Weights | None) -> bool:

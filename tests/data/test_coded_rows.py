@@ -1,4 +1,4 @@
-"""Coded rows: every release of a table with a schema is that of the encoded rows, whatever the table is."""
+"""Coded and sparse rows: every release of a table with a schema is that of the dense rows, whatever the table is."""
 
 import itertools
 
@@ -8,7 +8,8 @@ import pytest
 
 import dpci
 from dpci.data.arrays import NamedRows, as_features, as_matrix
-from dpci.data.coded import CodedRows, pays, stacked
+from dpci.data.coded import CodedRows
+from dpci.data.storage import SparseRows, stacked, storage
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 from dpci.schema.table import encoded_rows
 
@@ -51,25 +52,29 @@ def table():
 
 
 def released(monkeypatch, function):
-    """Results of a function with coded rows, and with encoded ones."""
-    coded = function()
-    monkeypatch.setattr("dpci.schema.table.pays", lambda *_: False)
-    return coded, function()
+    """Results of a function with rows as they are stored, and with dense ones."""
+    stored = function()
+    monkeypatch.setattr("dpci.schema.table.storage", lambda *_: "dense")
+    return stored, function()
 
 
 FIT = {"budget": dpci.PureDP(2.0), "l2_strength": 0.02, "seed": 5}
 REAL = {"target": NumericTarget(column="amount", lower=0, upper=5)}
 EACH = {"terms": Schema.from_formula("~ sex + age + town + pay + job + kind", schema()).terms}
+SPLINES = {"terms": Schema.from_formula("~ bs(age, df=20):job + pay:town + sex + kind", schema()).terms}
 COUNTS = {"target": NumericTarget(column="amount", lower=0, upper=5, scale="unit")}
 
+stored = pytest.mark.parametrize("terms", [{}, SPLINES], ids=["coded", "sparse"])
 
+
+@stored
 @pytest.mark.parametrize(
     ("described", "keywords"),
     [
         ({}, {}),
         ({"encoding": "full_range"}, {"rows": "those of the schema", "l2_strength": 0.5}),
         ({}, {"mechanism": "output", "rows": dpci.rows.Within(intercept=0.5)}),
-        (EACH, {"mechanism": "newton", "budget": dpci.ZCDP(200.0), "l2_strength": "auto"}),
+        (EACH, {"mechanism": "newton", "budget": dpci.ZCDP(1e6), "l2_strength": "auto"}),
         ({}, {"loss": "huber_hinge"}),
         ({}, {"loss": "hinge", "mechanism": dpci.OutputPerturbation(moments="none")}),
         ({}, {"loss": "probit", "mechanism": dpci.ObjectivePerturbation(radius=3.0)}),
@@ -80,8 +85,9 @@ COUNTS = {"target": NumericTarget(column="amount", lower=0, upper=5, scale="unit
     ],
     ids=str,
 )
-def test_releases_are_those_of_encoded_rows(monkeypatch, table, described, keywords):
-    described = schema(**described)
+def test_releases_are_those_of_encoded_rows(monkeypatch, table, described, keywords, terms):
+    described = schema(**{**described, **terms})
+    assert isinstance(encoded_rows(described, table), SparseRows if terms else CodedRows)
     if isinstance(keywords.get("rows"), str):
         keywords = {**keywords, "rows": described.rows}
     coded, dense = released(monkeypatch, lambda: dpci.fit(table, schema=described, **{**FIT, **keywords}))
@@ -104,8 +110,6 @@ def tables(table):
     yield texts
     yield {name: list(texts[name]) for name in texts}
     yield {name: texts[name].to_numpy().astype(str) if name not in ("age", "pay") else texts[name] for name in texts}
-    yield stored
-    yield arrow.Table.from_pandas(stored)
     halves = [arrow.Table.from_pandas(stored[: N // 2]), arrow.Table.from_pandas(stored[N // 2 :])]
     yield arrow.concat_tables(halves)
 
@@ -123,39 +127,33 @@ def test_tables_of_every_kind_have_the_same_codes(table):
 @pytest.mark.parametrize("encoding", ["unit_norm", "full_range"])
 @pytest.mark.parametrize(
     "formula",
-    ["y ~ C(town) + age + pay", "y ~ C(town):C(job) + bs(pay, df=6)", "y ~ C(town)*age + C(sex)", "y ~ C(town) - 1"],
-)
+    [
+        "y ~ C(town) + age + pay", "y ~ C(town):C(job) + bs(pay, df=6)", "y ~ C(town)*age + C(sex)", "y ~ C(town) - 1",
+        "y ~ bs(pay, df=20)*C(job) + age", "y ~ C(job):bs(pay, df=9):bs(age, df=9, degree=1)", "y ~ bs(pay, df=3)",
+    ],
+)  # fmt: skip
 def test_models_have_the_rows_of_their_matrix(table, formula, encoding):
     model = Schema.from_formula(formula, schema(encoding=encoding))
     rows = encoded_rows(model, table)
-    matrix = rows.dense() if isinstance(rows, CodedRows) else rows
-    assert isinstance(rows, CodedRows) or "*" in formula
+    kind = SparseRows if "*" in formula or "9" in formula else np.ndarray if "3" in formula else CodedRows
+    assert isinstance(rows, kind)
+    matrix = rows if kind is np.ndarray else rows.dense()
     np.testing.assert_array_equal(matrix, model.features(table))
 
 
-def test_a_category_that_is_refused_is_named_with_its_row(table):
-    strict = schema()
-    for column, value in (("sex", "X"), ("age", -np.inf), ("sex", None)):
-        for kind in (object, "category"):
-            wrong = table.astype({column: object})
-            wrong.loc[7, column] = value
-            wrong = wrong.astype({column: kind}) if column == "sex" else wrong
-            with pytest.raises(dpci.InvalidInput, match=rf"column '{column}' must .* in row 7"):
-                encoded_rows(strict, wrong)
-    # A category of the type that no row has is none of the table.
-    unused = table.astype({"sex": pd.CategoricalDtype(["F", "M", "X"])})
-    np.testing.assert_array_equal(encoded_rows(strict, unused).dense(), strict.features(table))
-
-
-def test_parts_have_the_sums_of_the_table(monkeypatch, table, tmp_path):
-    whole = dpci.fit(table, schema=schema(), **FIT)
+@stored
+def test_parts_have_the_sums_of_the_table(monkeypatch, table, tmp_path, terms):
+    frames = pytest.importorskip("dask.dataframe")
+    described = schema(**terms)
+    whole = dpci.fit(table, schema=described, **FIT)
     path = tmp_path / "table.csv"
     table.to_csv(path, index=False)
-    held = dpci.Chunks.from_csv(path, schema=schema(), chunk_rows=400)
+    held = dpci.Chunks.from_csv(path, schema=described, chunk_rows=400)
     parts = [
-        lambda: dpci.fit(path, schema=schema(), **FIT),
-        lambda: dpci.fit(held, schema=schema(), **FIT),
-        lambda: dpci.fit(dpci.Chunks([(table[:300], None), (table[300:], None)]), schema=schema(), **FIT),
+        lambda: dpci.fit(path, schema=described, **FIT),
+        lambda: dpci.fit(held, schema=described, **FIT),
+        lambda: dpci.fit(dpci.Chunks([(table[:300], None), (table[300:], None)]), schema=described, **FIT),
+        lambda: dpci.fit(frames.from_pandas(table, npartitions=3), schema=described, **FIT),
     ]
     for fit in parts:
         for found in released(monkeypatch, fit):
@@ -164,16 +162,10 @@ def test_parts_have_the_sums_of_the_table(monkeypatch, table, tmp_path):
         monkeypatch.undo()
 
 
-def test_dask_partitions_are_coded_where_they_lie(monkeypatch, table):
-    frames = pytest.importorskip("dask.dataframe")
-    frame = frames.from_pandas(table, npartitions=3)
-    coded, dense = released(monkeypatch, lambda: dpci.fit(frame, schema=schema(), **FIT))
-    np.testing.assert_allclose(coded.params, dense.params, rtol=0, atol=1e-8)
-
-
-def test_studies_are_those_of_encoded_rows(monkeypatch, table):
+@stored
+def test_studies_are_those_of_encoded_rows(monkeypatch, table, terms):
     def study():
-        rows = NamedRows(encoded_rows(schema(), table), schema().names)
+        rows = NamedRows(encoded_rows(schema(**terms), table), schema(**terms).names)
         y = schema().targets(table)
         options = {**FIT, "rows": 1.0, "classes": (-1, 1), "n_threads": 1}
         return dpci.simulate.coverage(rows, y, n_replicates=20, n_variability=0, **options)
@@ -218,7 +210,38 @@ def test_rows_as_an_array():
     np.testing.assert_array_equal(np.concatenate(blocks), dense)
 
 
-def test_codes_are_for_tables_of_many_levels():
+def test_sparse_rows_as_an_array(table, tmp_path):
+    described = schema(**SPLINES)
+    rows, dense = encoded_rows(described, table), described.features(table)
+    assert rows.shape == dense.shape
+    assert rows.nbytes < dense.nbytes / 10
+    for at in (slice(3, 20), np.array([4, 4, 0]), table["pay"].to_numpy() < 5, slice(0, 0)):
+        np.testing.assert_array_equal(rows[at].dense(), dense[at])
+    np.testing.assert_array_equal(stacked([rows[:20], rows[20:]]).dense(), dense)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    model = dpci.fit(table, schema=described, **FIT)
+    np.testing.assert_allclose(
+        model.decision_function(tmp_path / "table.csv"), model.decision_function(table), atol=1e-12
+    )
+
+
+RIDGE = {**FIT, "loss": "squared", "mechanism": dpci.ObjectivePerturbation(radius=3.0)}
+FURTHER = {
+    "moments": lambda table, by: dpci.regression.release(table, schema=by, budget=dpci.ZCDP(10.0), seed=1).moments,
+    "strata": lambda table, by: dpci.fit_strata(table, by="sex", schema=by, **RIDGE)["F"].params,
+}
+
+
+@pytest.mark.parametrize("function", FURTHER.values(), ids=FURTHER)
+def test_further_releases_are_those_of_dense_rows(monkeypatch, table, function):
+    described = schema(**REAL, **SPLINES)
+    found, dense = released(monkeypatch, lambda: function(table, described))
+    np.testing.assert_allclose(found, dense, rtol=0, atol=1e-8)
+
+
+def test_storage_follows_the_sizes():
     for n_numbers, levels in itertools.product((0, 3, 20), ([], [2], [2, 300], [5, 70_000])):
         each = 8 * n_numbers + len(levels) * (1 if max(levels, default=0) < 256 else 2 if max(levels) < 65_536 else 4)
-        assert pays(n_numbers, levels) == (bool(levels) and 2 * each <= 8 * (n_numbers + sum(levels)))
+        coded = levels and 2 * each <= 8 * (n_numbers + sum(levels))
+        assert storage(n_numbers, levels, n_numbers + len(levels)) == ("coded" if coded else "dense")
+    assert [storage(k, [], 5) for k in (33, 34)] == ["dense", "sparse"]

@@ -1,5 +1,7 @@
 """Sparse rows: every format of SciPy gives what the dense matrix gives, and is never changed."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,9 +40,7 @@ def test_a_sparse_fit_equals_the_dense_one(rows, name, kind):
     "keywords",
     [
         {"rows": dpci.rows.Within(intercept=False)},
-        {"rows": dpci.rows.Within(intercept=0.5), "mechanism": "output"},
         {"rows": dpci.rows.Clipped(0.3)},
-        {"loss": "huber_hinge"},
     ],
     ids=str,
 )
@@ -113,21 +113,16 @@ def test_sparse_columns_of_a_frame(rows):
     np.testing.assert_array_equal(result.params, fit(X, y).params)
 
 
-@pytest.mark.parametrize("name", ["indptr", "indices"])
+KINDS = [scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.bsr_array]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [*itertools.product(KINDS, ("indptr", "indices")), (scipy.sparse.coo_array, "col")]
+)
 @pytest.mark.parametrize("value", [-1, 10**6])
-@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.bsr_array])
 def test_broken_structure_is_refused(rows, name, value, kind):
     X, y = rows
     broken = kind(X)
     getattr(broken, name)[3] = value
-    with pytest.raises(dpci.InvalidInput, match="a sparse X must have valid indices"):
-        fit(broken, y)
-
-
-@pytest.mark.parametrize("value", [-1, 10**6])
-def test_broken_coordinates_are_refused(rows, value):
-    X, y = rows
-    broken = scipy.sparse.coo_array(X)
-    broken.col[3] = value
     with pytest.raises(dpci.InvalidInput, match="a sparse X must have valid indices"):
         fit(broken, y)

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpci
@@ -85,6 +86,33 @@ def test_both_together_cost_the_budget(notion):
         lower, upper = ((part.lower, part.upper) for part in found.schema.columns if part.name == column).__next__()
         lower, upper = (float(f"{bound:.4g}") for bound in (lower, upper))
         assert f" {column} {lower:g} to {upper:g} " in text
+
+
+@pytest.mark.parametrize("errors", ["detailed", "private"])
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
+    found = fit(kind(TABLE), ledger=ledger, rows="clip")
+    (entry,) = ledger.history
+    assert (entry.source, entry.budget) == ("dpci.fit", dpci.ZCDP(0.3))
+    assert ledger.models == {entry.number: found.digest}
+    broken = kind({**TABLE, "income": np.full(N, np.nan)})
+    with pytest.raises(dpci.InvalidInput if errors == "detailed" else dpci.ReleaseFailed):
+        fit(broken, ledger=ledger, rows="clip")
+    assert len(ledger.history) == (1 if errors == "detailed" else 2)
+    n_entries = len(ledger.history)
+    for refused, message in (
+        ({"schema": replace(PARTIAL, bounds_share=1e-9)}, "rho must be at least .* among 8000 records"),
+        ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
+        ({"loss": "squared"}, "the target of the schema must be a number for the squared loss, got classes"),
+    ):
+        with pytest.raises(dpci.DpciError, match=message):
+            fit(kind(TABLE), ledger=ledger, rows="clip", **refused)
+    assert len(ledger.history) == n_entries
+    of_persons = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
+    with pytest.raises(dpci.InvalidInput, match="persons must have max_rows"):
+        fit(kind(TABLE), ledger=of_persons, rows="clip", persons="id")
+    assert of_persons.history == ()
 
 
 def test_bounds_take_the_least_share_that_is_enough():

@@ -79,7 +79,7 @@ def test_without_pyarrow_polars_decodes_them(table, monkeypatch):
     np.testing.assert_array_equal(encoded_rows(SCHEMA, given).codes, encoded_rows(SCHEMA, table).codes)
 
 
-@pytest.mark.parametrize("name", ["categorical", "enum", "unsigned"])
+@pytest.mark.parametrize("name", ["categorical", "enum", "pandas", "unsigned"])
 def test_a_category_that_is_not_listed_is_refused_by_its_row(table, name):
     strict = Schema(columns=(CategoricalColumn(name="town", categories=TOWNS, unknown="error"),), target=SCHEMA.target)
     messages = []

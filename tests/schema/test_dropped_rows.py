@@ -51,11 +51,14 @@ def test_a_fit_is_that_of_the_complete_rows():
     assert "of records with age, sex" in " ".join(fit.summary().split())
     assert "from 0 to 1, 0 for rows that miss a value and are left out" in fit.summary(full=True)
     again = dpci.PrivateFit.from_json(fit.to_json())
-    assert (again.schema, again._record.weights) == (fit.schema, dpci.Weights(bound=1.0))
+    assert (again.schema, again._record.weights) == (fit.schema, dpci.Weights(bound=1.0, left_out=True))
     target = NumericTarget(column="visits", lower=0, upper=4)
     line = dpci.fit(TABLE, schema=replace(SCHEMA, target=target), **EXACT)
     ols = sm.OLS(2.0 + ILL[COMPLETE], rows).fit()
     np.testing.assert_allclose(line.params, ols.params, rtol=1e-3, atol=1e-4)
+    # Rows that count are records of one variance: the classical covariance holds, of other regressions too.
+    np.testing.assert_allclose(line.std_errors, ols.bse, rtol=1e-3)
+    assert dpci.regression.MomentMatrix.of(line).fit(features=["age"]).conf_int().names == ("age", "intercept")
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, GAPS])

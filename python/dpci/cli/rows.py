@@ -14,9 +14,9 @@ from dpci.base.progress import progress_bar
 from dpci.base.validation import as_name
 from dpci.cli import options
 from dpci.data.arrays import NamedRows
-from dpci.data.coded import CodedRows, stacked
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Source
+from dpci.data.storage import EncodedRows, stacked
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.released.choices import weights_of
@@ -37,7 +37,7 @@ MOST_BYTES: Final = 512 * 2**20
 
 _Rows = TypeVar("_Rows")
 
-Chunk: TypeAlias = tuple[NDArray[np.float64] | CodedRows, NDArray[np.float64], dict[str, list[Any]]]
+Chunk: TypeAlias = tuple[EncodedRows, NDArray[np.float64], dict[str, list[Any]]]
 """Rows, targets, and columns beside them."""
 
 
@@ -60,7 +60,7 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(partial(rows_to_predict, self.schema), kept, exact=kept)
 
-    def _encoded(self, table: Any) -> tuple[NDArray[np.float64] | CodedRows, NDArray[np.float64]]:  # noqa: ANN401  # columns
+    def _encoded(self, table: Any) -> tuple[EncodedRows, NDArray[np.float64]]:  # noqa: ANN401  # columns
         return encoded_rows(self.schema, table), self.schema.targets(table)
 
     def columns(self, beside: Sequence[str] = ()) -> Columns:

@@ -14,15 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.base.validation import check_finite, place_of
 from dpci.data.coded import CodedRows
 from dpci.data.frames import decoded, frame_matrix, is_frame, taken_over
+from dpci.data.storage import Csr, SparseRows
 from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"
 
 Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 """Numbers as the core reads them; it computes in float64 with either."""
-
-Csr: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], Floats, int]
-"""(indptr, indices, values, n_columns); the indices of a row strictly increasing."""
 
 # Numbers that a prediction handles at a time: 1 MB.
 _BLOCK = 1 << 17
@@ -39,7 +37,7 @@ class Frame(Protocol):
 class NamedRows:
     """Rows that carry the names of their columns, in the manner of a frame and without a copy."""
 
-    values: NDArray[Any] | CodedRows
+    values: NDArray[Any] | CodedRows | SparseRows
     names: tuple[str, ...]
     missing: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     """(n,) rows that miss a value, so that nothing is predicted for them; None: none does."""
@@ -129,7 +127,7 @@ def _sparse_block(table: Csr, rows: slice) -> Any:  # noqa: ANN401  # SciPy's cl
         index = (int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at]))
         raise InvalidInput(f"X must be finite, got {block[bad[0]]} at index {index}")
     offsets = indptr[rows.start : rows.stop + 1] - first
-    from scipy.sparse import csr_array  # noqa: PLC0415  # loaded already, as the table was sparse
+    from scipy.sparse import csr_array  # noqa: PLC0415  # slow to import, and few tables are sparse
 
     return csr_array((block, indices[first:last], offsets), shape=(len(offsets) - 1, n_columns))
 
@@ -157,8 +155,8 @@ def as_features(table: Table) -> Features:
     values, names, missing = (
         (table.values, table.names, table.missing) if isinstance(table, NamedRows) else (table, None, None)
     )
-    if isinstance(values, CodedRows):
-        return Features(values, names, missing=missing)
+    if isinstance(values, CodedRows | SparseRows):
+        return Features(values if isinstance(values, CodedRows) else values.csr, names, missing=missing)
     if _is_sparse(table):
         return Features(_csr(table), None)
     return Features(*_dense(table), missing=missing)
@@ -184,7 +182,7 @@ def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401
     if not isinstance(table, np.ndarray) and is_frame(table):
         return frame_matrix(table)
     values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
-    values = values.dense() if isinstance(values, CodedRows) else values
+    values = values.dense() if isinstance(values, CodedRows | SparseRows) else values
     array = as_numbers("X", values)
     return _contiguous(array, 2, dtype=_float_type(array)), names
 

@@ -1,6 +1,5 @@
 """Rows of numbers and codes: one small integer for each categorical column, in place of its 0/1 columns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -77,20 +76,3 @@ class CodedRows:
 def code_type(levels: int) -> type[np.uint8 | np.uint16 | np.uint32]:
     """Return the narrowest type of the codes of so many levels."""
     return np.uint8 if levels < 1 << 8 else np.uint16 if levels < 1 << 16 else np.uint32
-
-
-def pays(n_numbers: int, levels: Sequence[int]) -> bool:
-    """Whether coded rows need at most half the memory of dense ones."""
-    if not levels:
-        return False
-    each = 8 * n_numbers + len(levels) * np.dtype(code_type(max(levels))).itemsize
-    return 2 * each <= 8 * (n_numbers + sum(levels))
-
-
-def stacked(parts: "Sequence[NDArray[np.float64] | CodedRows]") -> "NDArray[np.float64] | CodedRows":
-    """Return the rows of parts of one kind as one."""
-    coded = [part for part in parts if isinstance(part, CodedRows)]
-    if not coded:
-        return np.concatenate([part for part in parts if not isinstance(part, CodedRows)])
-    numbers, codes = (np.concatenate(arrays) for arrays in zip(*(part.arrays for part in coded), strict=True))
-    return CodedRows(numbers, codes, coded[0].columns, coded[0].categories)

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import Csr, Floats, NamedRows, as_features
+from dpci.data.arrays import Floats, NamedRows, as_features
 from dpci.data.coded import CodedRows
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, column_labels, is_frame
 from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, RowChoices, check_smooth, describe
 from dpci.data.persons import check_index_of_persons, count_records, numbered
+from dpci.data.storage import Csr
 from dpci.data.weights import check_index_of_weights, row_weights
 from dpci.errors import InvalidInput
 from dpci.unit import NOTHING_BESIDE, Beside

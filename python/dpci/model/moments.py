@@ -27,7 +27,7 @@ from dpci.rows import read_rows
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema, fitted_constant, on_violation_of
 from dpci.sources.described import check_schema, source_of
-from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
+from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit, rows_are_alike
 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
@@ -116,7 +116,7 @@ def _choices(
             check_references(schema, fit_intercept=fit_intercept, ridge="l2_strength='private'")
         beyond = on_violation_of(known, beyond)
     weighed = weights_of(check_weights(weights), known, far_rows=beyond == "weight")
-    counts = check_unit(persons) is not None or weighed is not None
+    counts = not rows_are_alike(check_unit(persons), weighed)
     made = choices_of_fit(
         loss=loss,
         schema=schema,

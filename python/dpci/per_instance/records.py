@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.data.arrays import Csr, Floats
+from dpci.data.arrays import Floats
 from dpci.data.coded import CodedRows
 from dpci.data.persons import count_records
+from dpci.data.storage import Csr
 from dpci.errors import InvalidInput
 
 _F64 = NDArray[np.float64]

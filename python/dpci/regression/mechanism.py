@@ -222,8 +222,7 @@ def release_matrix(
     # Frames in parts have names that no one knows before they are read.
     unnamed = plans and names is None and isinstance(source.X, Partitions)
     # With persons and weights something must be planned: y on all columns stands for it.
-    counted = choices.unit is not None or choices.weights is not None
-    stand_in = (Regression(),) if counted else ()
+    stand_in = (Regression(),) if choices.needs_robust else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     placed: Any = None  # the rows, once there is access to them
     gaps, source = _gaps_of(source, choices, payment)

@@ -21,6 +21,7 @@ from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside
 from dpci.released.record import Record
+from dpci.unit import rows_are_alike
 
 _F64 = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ class MomentRecord(Record):
     @property
     def needs_robust(self) -> bool:
         """Whether residuals of rows are not independent ones of one variance: those of persons, and weighted ones."""
-        return self.persons is not None or self.weights is not None
+        return not rows_are_alike(self.persons, self.weights)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ def weights_of(weights: Weights | None, schema: Schema | None, *, far_rows: bool
 
     None: each record counts once.
     """
-    if weights is None and (far_rows or (schema is not None and schema.drops)):
-        weights = Weights(bound=1.0)
+    drops = schema is not None and bool(schema.drops)
+    if weights is None and (far_rows or drops):
+        weights = Weights(bound=1.0, left_out=drops and not far_rows)
     return weights and replace(weights, far_rows=far_rows)
 
 

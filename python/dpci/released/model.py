@@ -14,9 +14,9 @@ from dpci.base.habits import ROWS
 from dpci.base.validation import advised, broken
 from dpci.budgets import Budget, GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
-from dpci.data.coded import stacked
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, labels_at, labels_of
+from dpci.data.storage import stacked
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
 from dpci.released.record import FitRecord, ModelRecord, Record

@@ -46,6 +46,7 @@ from dpci.schema.cells import MARK, stand_in
 from dpci.schema.columns import CategoricalColumn, NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
+from dpci.unit import rows_are_alike
 
 _F64 = NDArray[np.float64]
 
@@ -419,12 +420,12 @@ def longer_by(numbers: Numbers) -> tuple[float, float] | None:
     """Return how many times as long as without noise intervals are: geometric mean and greatest of the table's rows.
 
     The variance without noise is that of maximum likelihood: the inverse of the released Hessian, over the number of
-    records. None where this is not known: for other losses, mechanisms, and records that weigh less than 1.
+    records. None where this is not known: for other losses and mechanisms, persons, and weights.
     """
     record, estimates = numbers.record, numbers.estimates
     if record.newton is None or record.loss["name"] != "logistic":
         return None
-    if record.persons is not None or record.weights is not None or record.on_violation == "weight":
+    if not rows_are_alike(record.persons, record.weights) or record.on_violation == "weight":
         return None
     given = estimates.given()
     rows = estimates.map[given]

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.data.coded import CodedRows, code_type
+from dpci.data.storage import SparseRows, offsets
 from dpci.errors import InvalidInput
 from dpci.schema.cells import Dictionary, as_cells, in_all_columns, stand_in
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
@@ -30,6 +31,7 @@ _F64: TypeAlias = NDArray[np.float64]
 _Columns: TypeAlias = Mapping[str, Column]
 _Function: TypeAlias = tuple[frozenset[tuple[str, int]], frozenset[tuple[Factor, int]]]
 """A function of a record: powers of numbers times one indicator or function of each other factor."""
+_Entries: TypeAlias = tuple[NDArray[np.int64] | None, _F64]
 
 # Rows are divided by slightly more than the worst-case norm, so that rounding cannot lift a row above 1; and the
 # functions of a spline by slightly more than their sum.
@@ -88,36 +90,44 @@ class Part:
         ]
         yield from itertools.repeat(", ".join([*per, *filter(None, others)]), self.width)
 
+    def entries(self, values: "Values") -> _Entries:
+        """Columns in which a row may differ from 0, increasing, and what it has there; see :class:`Values`."""
+        columns: NDArray[np.int64] | None = None
+        product = np.ones((1, 1))
+        for factor, kept in zip(self.factors, self.kept, strict=True):
+            functions, numbers = values.of(factor, moved=factor.column in self.moved)
+            both = product[:, :, None] * numbers[:, None, :]
+            product = both.reshape(len(both), both.shape[1] * both.shape[2])
+            if functions is None:
+                continue
+            # The last one is that of no function.
+            places = np.full(values.n_functions(factor) + 1, -1, dtype=np.int64)
+            places[list(kept)] = np.arange(len(kept))
+            own = places[functions]
+            if columns is not None:
+                before, after = columns[:, :, None], own[:, None, :]
+                own = np.where((before < 0) | (after < 0), -1, before * len(kept) + after).reshape(product.shape)
+            columns = own
+        return columns, product
+
+    @property
+    def n_entries(self) -> int:
+        """Most columns in which a row differs from 0, as in :meth:`entries`."""
+        return math.prod(factor.degree + 1 for factor in self.factors if isinstance(factor, Spline))
+
     def encode(self, values: "Values") -> _F64:
         """(n, width) products of absolute value at most 1, of a row together at most the rounding margin."""
-        product: _F64 | None = None
-        for factor, kept in zip(self.factors, self.kept, strict=True):
-            values_of = values.of(factor, moved=factor.column in self.moved)
-            some = values_of if len(kept) == values_of.shape[1] else values_of[:, list(kept)]
-            product = some if product is None else (product[:, :, None] * some[:, None, :]).reshape(len(some), -1)
-        assert product is not None  # noqa: S101  # for the type checker: a term has a factor
-        return product
+        columns, product = self.entries(values)
+        if columns is None:
+            return product
+        rows = np.zeros((len(product), self.width + 1))
+        np.put_along_axis(rows, columns, product, axis=1)
+        return rows[:, :-1]
 
     @property
     def is_category(self) -> bool:
         """Whether each column is 0 or 1, and at most one of them 1."""
         return all(isinstance(factor, Levels | Missing) for factor in self.factors)
-
-    def codes(self, values: "Values") -> NDArray[np.int64]:
-        """(n,) the column that is 1 in each row, counted from 1; 0 for none."""
-        product: NDArray[np.int64] | None = None
-        for factor, kept in zip(self.factors, self.kept, strict=True):
-            place = values.codes_of(factor)
-            # The last one is that of no category.
-            numbers = np.zeros(values.n_functions(factor) + 1, dtype=np.int64)
-            numbers[list(kept)] = np.arange(1, len(kept) + 1)
-            code = numbers[place]
-            if product is None:
-                product = code
-            else:
-                product = np.where((product > 0) & (code > 0), (product - 1) * len(kept) + code, 0)
-        assert product is not None  # noqa: S101  # as above
-        return product
 
     def has_both_signs(self, columns: _Columns) -> bool:
         """Whether the product can be as far below 0 as above."""
@@ -155,46 +165,39 @@ class Part:
 
 
 class Values:
-    """The columns of one table, as numbers and indicators, each made once."""
+    """The columns of one table as functions of numbers and categories, each made once.
+
+    Each is the functions that may differ from 0 in a row, increasing, -1 for none, and their values, both of shape (n,
+    k). None in place of the functions of a factor that has one.
+    """
 
     def __init__(self, columns: _Columns, cells: Mapping[str, NDArray[Any] | Dictionary]) -> None:
         self._columns = columns
         self._cells = cells
         self._numbers: dict[str, _F64] = {}
-        self._made: dict[tuple[Factor, bool], _F64] = {}
-        self._codes: dict[str, NDArray[np.int64]] = {}
+        self._made: dict[tuple[Factor, bool], _Entries] = {}
 
-    def of(self, factor: Factor, *, moved: bool) -> _F64:
-        """(n, functions) values of a factor."""
+    def of(self, factor: Factor, *, moved: bool) -> _Entries:
+        """Functions of a factor and their values."""
         key = factor, moved
         if key not in self._made:
             self._made[key] = self._make(factor, moved=moved)
         return self._made[key]
 
     def n_functions(self, factor: Factor) -> int:
-        """Return the number of levels of a factor that is 1 at one of them, or at none."""
+        """Return the number of functions of a factor."""
         column = self._columns[factor.column]
+        if isinstance(factor, Spline):
+            return factor.n_functions
         return len(column.categories) if isinstance(column, CategoricalColumn) else 1
 
-    def codes_of(self, factor: Factor) -> NDArray[np.int64]:
-        """(n,) which of its levels it is 1 at; -1 for none."""
-        name = factor.column
-        if name not in self._codes:
-            column = self._columns[name]
-            cells = self._cells[name]
-            if isinstance(column, CategoricalColumn):
-                self._codes[name] = column.codes(cells)
-            else:
-                self._codes[name] = column.gaps(cells).astype(np.int64) - 1
-        return self._codes[name]
-
-    def _make(self, factor: Factor, *, moved: bool) -> _F64:
+    def _make(self, factor: Factor, *, moved: bool) -> _Entries:
         name = factor.column
         column = self._columns[name]
-        if isinstance(column, CategoricalColumn):
-            return column.indicators(self._cells[name])
-        if isinstance(factor, Missing):
-            return column.gaps(self._cells[name])[:, None].astype(np.float64)
+        if isinstance(column, CategoricalColumn) or isinstance(factor, Missing):
+            cells = self._cells[name]
+            codes = column.codes(cells) if isinstance(column, CategoricalColumn) else column.gaps(cells) - 1
+            return codes[:, None], np.ones((len(codes), 1))
         if name not in self._numbers:
             try:
                 self._numbers[name] = column.numbers(self._cells[name])
@@ -211,7 +214,7 @@ class Values:
         power = coded
         for _ in range(factor.exponent - 1):
             power = power * coded
-        return power[:, None]
+        return None, power[:, None]
 
 
 def coded_rows(parts: Sequence[Part], divisors: Sequence[float], values: Values, n_rows: int) -> CodedRows:
@@ -225,13 +228,30 @@ def coded_rows(parts: Sequence[Part], divisors: Sequence[float], values: Values,
     # In their order, so that the first column with a fault is named.
     for at, (part, divisor) in enumerate(zip(parts, divisors, strict=True)):
         if part.is_category:
-            codes[:, places[at]] = part.codes(values)
+            columns_of, _ = part.entries(values)
+            assert columns_of is not None  # noqa: S101  # for the type checker: a category has columns
+            codes[:, places[at]] = columns_of[:, 0] + 1
             continue
         block = numbers[:, len(columns) : len(columns) + part.width]
         np.divide(part.encode(values), divisor, out=block)
         columns += range(starts[at], starts[at + 1])
     categories = tuple((starts[at], width, 1.0 / divisors[at]) for width, at in levels)
     return CodedRows(numbers, codes, tuple(columns), categories)
+
+
+def sparse_rows(parts: Sequence[Part], divisors: Sequence[float], values: Values, n_rows: int) -> SparseRows:
+    """Return the entries of parts that are not 0, each divided by the divisor of its part."""
+    width, most = sum(part.width for part in parts), sum(part.n_entries for part in parts)
+    columns, entries = np.full((n_rows, most), -1, dtype=np.int32), np.empty((n_rows, most))
+    first = start = 0
+    for part, divisor in zip(parts, divisors, strict=True):
+        own, product = part.entries(values)
+        at = slice(start, start + product.shape[1])
+        columns[:, at] = first if own is None else np.where(own < 0, -1, first + own)
+        np.divide(product, divisor, out=entries[:, at])
+        first, start = first + part.width, at.stop
+    used = (columns >= 0) & (entries != 0.0)
+    return SparseRows((offsets(np.count_nonzero(used, axis=1)), columns[used], entries[used], width))
 
 
 def single_parts(columns: Sequence[Column]) -> tuple[Part, ...]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpci.base.codec import Form, has_fields
 from dpci.base.validation import check_choice, check_flag, composed, in_short
 from dpci.data.arrays import OnViolation
-from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
+from dpci.data.storage import EncodedRows, storage
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import categories_of, check_length, column_of, drops, has_column, key_of, outside_fits
@@ -33,6 +33,7 @@ from dpci.schema.design import (
     from_units,
     own_scales,
     single_parts,
+    sparse_rows,
     written,
 )
 from dpci.schema.formula import parse, target_of
@@ -485,13 +486,15 @@ def fitted_constant(schema: Schema, given: float | None) -> float | None:
     return (1.0 if given is None else given) if schema.has_constant else None
 
 
-def encoded_rows(schema: Schema, table: Table) -> NDArray[np.float64] | CodedRows:
-    """Return the rows of :meth:`Schema.features`, coded where that takes much less memory, by the schema alone."""
+def encoded_rows(schema: Schema, table: Table) -> EncodedRows:
+    """Return the rows of :meth:`Schema.features`, coded or sparse where it takes less memory, by the schema alone."""
     parts = schema._parts  # noqa: SLF001  # its own class
     levels = [part.width for part in parts if part.is_category]
-    if not pays(len(schema.names) - sum(levels), levels):
+    stored = storage(len(schema.names) - sum(levels), levels, sum(part.n_entries for part in parts))
+    if stored == "dense":
         return schema._rows(table)  # noqa: SLF001  # as above
-    return coded_rows(parts, schema._divisors, *schema._values(table))  # noqa: SLF001  # as above
+    make = coded_rows if stored == "coded" else sparse_rows
+    return make(parts, schema._divisors, *schema._values(table))  # noqa: SLF001  # as above
 
 
 def filled(table: Any, schema: Schema) -> tuple[Any, NDArray[np.float64] | None]:  # noqa: ANN401  # tables of any library

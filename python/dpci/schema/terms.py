@@ -229,14 +229,15 @@ def equal_knots(column: NumericColumn, n_functions: int, degree: int) -> tuple[f
     return tuple(float(knot) for knot in column.back(inner))
 
 
-def basis(factor: Spline, column: NumericColumn, numbers: _F64) -> _F64:
-    """Values of the functions at numbers within the bounds, (n, n_functions)."""
+def basis(factor: Spline, column: NumericColumn, numbers: _F64) -> tuple[NDArray[np.int64], _F64]:
+    """Functions that may differ from 0 at numbers within the bounds, and their values, each (n, degree + 1)."""
     from scipy.interpolate import BSpline  # noqa: PLC0415  # slow to import, and few models have splines
 
     lower, upper = column.transformed_bounds
     unit = np.clip((numbers - lower) / (upper - lower), 0.0, 1.0)
-    values = BSpline.design_matrix(unit, _knots(factor, column), factor.degree).toarray()
-    return np.maximum(values, 0.0)
+    values = BSpline.design_matrix(unit, _knots(factor, column), factor.degree)
+    shape = len(unit), factor.degree + 1
+    return values.indices.astype(np.int64).reshape(shape), np.maximum(values.data, 0.0).reshape(shape)
 
 
 def _knots(factor: Spline, column: NumericColumn) -> _F64:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.base.optional import optional
 from dpci.base.progress import progress_bar
-from dpci.data.arrays import Csr, Floats
+from dpci.data.arrays import Floats
 from dpci.data.coded import CodedRows
+from dpci.data.storage import Csr
 from dpci.model.fit import spec_of
 from dpci.model.settings import FitKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes

@@ -18,6 +18,7 @@ from dpci.data.arrays import as_numbers
 from dpci.data.coded import CodedRows
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable
+from dpci.data.storage import SparseRows
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
@@ -412,7 +413,7 @@ def _bytes_of(part: Any) -> int:  # noqa: ANN401  # a chunk, or what is in it
         return sum(map(_bytes_of, part))
     if isinstance(part, Mapping):
         return sum(map(_bytes_of, part.values()))
-    if isinstance(part, CodedRows):
+    if isinstance(part, CodedRows | SparseRows):
         return part.nbytes
     if part is None:
         return 0

@@ -13,6 +13,7 @@ from dpci.data.arrays import Features, NamedRows, OnViolation, PlacedRows, as_fe
 from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
+from dpci.data.storage import SparseRows
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
@@ -129,10 +130,7 @@ class Standardise:
         values = as_matrix(y).values if is_frame(y) else as_numbers("y", y).astype(np.float64)
         if not self.targets.further:
             return X, values[:, 0]
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        matrix = as_matrix(X).values
+        features, matrix = _dense(X)
         further, last = self.targets.split(values, clip=self.on_violation != "error")
         if len(last) != features.shape[0]:
             raise InvalidInput(f"y must have one row for each of the {features.shape[0]} rows of X, got {len(last)}")
@@ -204,9 +202,11 @@ class Standardise:
 def _dense(X: Any) -> tuple[Features, NDArray[Any]]:  # noqa: ANN401  # whatever the caller has
     """Return a table, and its numbers as one array."""
     features = as_features(X)
-    if isinstance(features.values, tuple):
+    if isinstance(features.values, np.ndarray):
+        return features, features.values
+    if not isinstance(X, NamedRows | CodedRows | SparseRows):  # which a schema has made
         raise InvalidInput(SPARSE)
-    return features, as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+    return features, as_matrix(X).values
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,8 +150,8 @@ class Case:
         if bound > needed:
             return None
         # With persons and weights every regression must be planned, which a private ridge cannot be.
-        planned = self.choices.unit is not None or self.choices.weights is not None
-        private = "" if planned else "; regressions with l2_strength='private' follow from this matrix"
+        others = "; regressions with l2_strength='private' follow from this matrix"
+        private = "" if self.choices.needs_robust else others
         return (
             "no regression with an intercept and without a ridge can exceed the noise in the matrix: the constant "
             f"varies by {bound:.3g}, but with one column more than {needed:.3g} is needed, got {self.n} and "

@@ -27,7 +27,7 @@ from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_bounds,
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, on_violation_of
-from dpci.unit import core_terms
+from dpci.unit import core_terms, rows_are_alike
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
@@ -80,9 +80,13 @@ class MatrixChoices(NoisyChoices):
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
         super().__post_init__()  # which may give weights
-        counts = self.unit is not None or self.weights is not None
-        object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=counts))
+        object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=self.needs_robust))
         object.__setattr__(self, "refine", check_planned("refine", self.refine))
+
+    @property
+    def needs_robust(self) -> bool:
+        """Whether regressions have no other standard errors: residuals of rows are not independent, or weighted."""
+        return not rows_are_alike(self.unit, self.weights)
 
     # The core adds the constant, and its name comes last.
     has_constant = True

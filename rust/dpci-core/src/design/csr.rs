@@ -200,10 +200,11 @@ impl<'a> Csr<'a> {
         }
     }
 
-    /// Whether Gram matrices are cheaper from pairs of entries than from dense blocks, which use vector instructions.
+    /// Whether Gram matrices are cheaper from pairs of entries than from dense blocks, whose vector instructions add an entry in a
+    /// fiftieth of the time of a pair (`benches/row_storage.py`).
     pub(super) fn prefers_pairs(&self) -> bool {
         let mean = self.n_entries() as f64 / self.n_rows() as f64;
-        8.0 * mean * mean < (self.n_columns as f64).powi(2)
+        48.0 * mean * mean < (self.n_columns as f64).powi(2)
     }
 
     pub(super) fn add_pairs(
