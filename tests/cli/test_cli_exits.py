@@ -84,6 +84,7 @@ def test_a_closed_pipe_is_quiet(people):
     [
         (("fit", "--json"), None, "Missing argument"),
         (("fit", "--bogus", "--json"), None, "--bogus"),
+        ((*PLAN, "--calibration", "paper", "--projection", "cautious", "--json"), None, "(use --projection floor or"),
         (("fit", "--C", "1", "--json"), None, "--C: give --l2-strength, which is 1 / (C n)"),
         (("report", "none.json", "--json"), "InvalidInput", "a model must be a file that can be read"),
         (("ledger", "show", "none.ledger", "--json"), "LedgerError", "must exist"),

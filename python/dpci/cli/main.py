@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -85,6 +86,10 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 """Exit code that a shell reports of a program that SIGPIPE ends."""
 _LONGEST: Final = 4_000
+_ADVISED: Final = re.compile(
+    r"""(?:(?<=pass )|(?<=use ))(l2_strength|moments|calibration|projection|n_public)=['"]?(\w*)['"]?"""
+)
+"""Keywords of Python in advice, which options have the names of."""
 _CODES: Final[dict[type, int]] = {
     BudgetExceeded: BUDGET_EXCEEDED,
     ReleaseFailed: RELEASE_FAILED,
@@ -178,7 +183,7 @@ class _Report:
 
     def error(self, error: Exception, code: int, message: str | None = None) -> int:
         notes = getattr(error, "__notes__", ())
-        text = _on_one_line(" ".join([message or str(error) or repr(error), *notes]))
+        text = _as_options(_on_one_line(" ".join([message or str(error) or repr(error), *notes])))
         kind = type(error).__name__
         if self.as_json:
             where = {"traceback": traceback.format_exc()} if code == DEFECT else {}
@@ -208,6 +213,11 @@ def _on_one_line(text: str) -> str:
     text = printable(" ".join(text.split()))
     half = _LONGEST // 2
     return text if len(text) <= _LONGEST else f"{text[:half]} [...] {text[-half:]}"
+
+
+def _as_options(text: str) -> str:
+    """Return a message that advises options where it advised keywords of Python."""
+    return _ADVISED.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}".rstrip(), text)
 
 
 def _say(text: str) -> None:
