@@ -324,7 +324,9 @@ fn steps_are_those_of_the_records_with_weight() {
         let released = |n_weightless: usize| {
             let (rows, mut targets) = data(n + n_weightless);
             if of != Targets::Signs {
-                targets.iter_mut().for_each(|y| *y = 0.5 + 0.5 * *y);
+                for y in &mut targets {
+                    *y = 0.5 + 0.5 * *y;
+                }
             }
             let mut given = given(n + n_weightless);
             if n_weightless > 0 {
