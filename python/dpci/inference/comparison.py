@@ -400,17 +400,18 @@ def _check_comparable(
     if set(one.facts) != set(two.facts):
         kinds = type(result_a).__name__, type(result_b).__name__
         raise InvalidInput(f"two results must be of one kind to be compared, got {kinds[0]} and {kinds[1]}")
-    if one.schema is not None and two.schema is not None and not same_columns(one.schema, two.schema):
-        columns = (*one.schema.columns, *two.schema.columns)
-        apart = any(column.source.startswith(RELEASED) for column in columns)
-        raise InvalidInput(
-            "two results must have schemas of equal columns to be compared, got "
-            + (_RELEASED_APART if apart else _CODED_APART)
-        )
+    given = [facts.schema for facts in (one, two) if facts.schema is not None]
+    differ = len(given) == 2 and not same_columns(*given)
+    rule = "two results must have schemas of equal columns to be compared, got "
+    # Released bounds differ by themselves, and with them the names of listed categories.
+    if differ and any(column.source.startswith(RELEASED) for schema in given for column in schema.columns):
+        raise InvalidInput(rule + _RELEASED_APART)
     for name, value in one.facts.items():
         other = two.facts[name]
         # Without the ridge it does not matter how strong each was.
         if value != other and not (name == "l2_strength" and target == "unregularised"):
             raise InvalidInput(f"two results must have the same {name} to be compared, got {value!r} and {other!r}")
+    if differ:
+        raise InvalidInput(rule + _CODED_APART)
     if result_a is result_b or np.array_equal(one.released, two.released):
         raise InvalidInput("the two results must be different releases, got the same parameters twice")

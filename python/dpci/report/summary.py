@@ -42,8 +42,8 @@ from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
 from dpci.released.record import NOISE_AWARE, FitRecord
-from dpci.schema.cells import MARK, stand_in
-from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.schema.cells import stand_in
+from dpci.schema.columns import NumericColumn, NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
 from dpci.unit import rows_are_alike
@@ -404,12 +404,10 @@ def rare_marks(numbers: Numbers) -> list[str]:
     record = numbers.record
     if record.newton is None or record.table is None or record.table.terms or not numbers.in_units:
         return []
-    zeros_and_ones = {name for name in record.table.names if name.endswith(MARK)}
-    for column in record.table.columns:
-        if isinstance(column, CategoricalColumn):
-            zeros_and_ones |= {f"{column.name}={category}" for category in column.categories}
-    given = numbers.estimates.given()
-    shown = [i for i, name in enumerate(numbers.names) if name in zeros_and_ones and given[i]]
+    known = {*record.table.names} - {
+        column.name for column in record.table.columns if isinstance(column, NumericColumn)
+    }
+    shown = [i for i in np.flatnonzero(numbers.estimates.given()) if numbers.names[i] in known]
     if not shown:
         return []
     few = record.newton.marks_few(numbers.estimates.map[shown], record.divisor, record.steps)
