@@ -46,7 +46,6 @@ from dpci.schema.cells import stand_in
 from dpci.schema.columns import NumericColumn, NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import Table
-from dpci.unit import rows_are_alike
 
 _F64 = NDArray[np.float64]
 
@@ -423,7 +422,8 @@ def longer_by(numbers: Numbers) -> tuple[float, float] | None:
     record, estimates = numbers.record, numbers.estimates
     if record.newton is None or record.loss["name"] != "logistic":
         return None
-    if not rows_are_alike(record.persons, record.weights) or record.on_violation == "weight":
+    weighed = record.weights is not None and not record.weights.left_out
+    if record.persons is not None or weighed or record.on_violation == "weight":
         return None
     given = estimates.given()
     rows = estimates.map[given]

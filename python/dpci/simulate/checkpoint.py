@@ -104,6 +104,7 @@ class Checkpoint:
         try:
             # Ctrl-C reaches the main thread alone: on another one the archive is closed, and no error replaces it.
             with ThreadPoolExecutor(1) as writer:
+                writer.submit(int)  # starts the thread, so that leaving waits for what follows
                 writer.submit(_replace, self.path, {"header": np.array(header), **arrays}).result()
         except OSError as error:
             raise InvalidInput(
