@@ -275,11 +275,6 @@ def check_weights(weights: object) -> Weights | None:
     return weights
 
 
-def rows_are_alike(persons: Persons | None, weights: Weights | None) -> bool:
-    """Whether each row that counts is a record of its own and counts once."""
-    return persons is None and (weights is None or weights.left_out)
-
-
 def has_far_rows(weights: Weights | None) -> bool:
     """Return whether rows beyond their bounds weigh less."""
     return weights is not None and weights.far_rows

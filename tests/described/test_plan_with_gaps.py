@@ -171,7 +171,7 @@ def test_the_plan_says_how_many_missing_cells_an_interval_takes(budget):
     schema = PartialSchema(columns=(replace(AGE, missing="middle"), WARD), target=ILL)
     plan = dpci.plan(n_samples=N, schema=schema, budget=budget)
     assert plan.rare == ("categories", "missing cells")
-    assert f"takes about {plan.least_marks} records with them" in plan.summary()
+    assert f"each needs about {plan.least_marks} records" in plan.summary()
     for times, given in ((0.2, False), (3.0, True)):
         ages = np.where(np.arange(N) < times * plan.least_marks, np.nan, TABLE["age"])
         fit = dpci.fit({**TABLE, "age": ages}, schema=schema, budget=budget, seed=1)

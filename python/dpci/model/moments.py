@@ -22,12 +22,12 @@ from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
-from dpci.released.choices import weights_of
+from dpci.released.choices import rows_are_alike, weights_of
 from dpci.rows import read_rows
 from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema, fitted_constant, on_violation_of
 from dpci.sources.described import check_schema, source_of
-from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit, rows_are_alike
+from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {

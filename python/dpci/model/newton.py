@@ -175,7 +175,8 @@ class NewtonPlan(Displayed):
         unit = self.cost_unit.replace("_", " ")
         names = step_names(self.steps)
         steps = [(f"  {name}", f"{unit} {step.cost:.4g}") for name, step in zip(names, self.steps, strict=True)]
-        rare = f"an interval takes about {self.least_marks:,} records with them, a short one 8 times as many"
+        least = self.least_marks
+        rare = f"each needs about {least:,} records for an interval, {8 * least:,} for a short one"
         facts = [
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),
@@ -193,10 +194,10 @@ class NewtonPlan(Displayed):
     def _one_row(self) -> str:
         """Return what fewer rows than the most of a person cost."""
         even, heavy = self.one_row_length or self.length
-        first = "" if self.bounds is None else "release bounds first by dpci.release_schema: "
+        first = "" if self.bounds is None else "; first release the bounds by dpci.release_schema"
         return (
-            f"{even:.2f} times, with heavy tails {heavy:.2f}, because each row weighs 1/max_rows ({first}a fit without "
-            "max_rows is shorter)"
+            f"{even:.2f} times, with heavy tails {heavy:.2f}, because each row weighs 1/max_rows (without max_rows "
+            f"intervals are shorter{first})"
         )
 
     def _expected(self) -> str:

@@ -20,8 +20,8 @@ from dpci.regression.choices.model import Place
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, check_far_rows, chosen_beside
+from dpci.released.choices import rows_are_alike
 from dpci.released.record import Record
-from dpci.unit import rows_are_alike
 
 _F64 = NDArray[np.float64]
 

@@ -27,6 +27,11 @@ def weights_of(weights: Weights | None, schema: Schema | None, *, far_rows: bool
     return weights and replace(weights, far_rows=far_rows)
 
 
+def rows_are_alike(persons: Persons | None, weights: Weights | None) -> bool:
+    """Whether each row that counts is a record of its own and counts once."""
+    return persons is None and (weights is None or weights.left_out)
+
+
 def given_weights(weights: Weights | None, schema: Schema | None) -> Weights | None:
     """Return bound and total of weights that a caller gave; None where none did, whatever :func:`weights_of` added."""
     return None if weights == weights_of(None, schema, far_rows=has_far_rows(weights)) else weights

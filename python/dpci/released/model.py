@@ -149,8 +149,8 @@ class Released(Parameters[AnyModel, AnyBudget]):
         For counts it is the log of the mean, for classes the log odds or a score. If the fit had a schema, frames,
         mappings of columns, structured arrays and the paths of CSV and Parquet files are tables like the fitted one,
         and are encoded by that schema; a row with an empty cell of a column with ``missing="drop"`` has NaN. Arrays
-        without names are rows that are encoded already. ``schema``, if it is
-        given, must have the same columns as that schema.
+        without names are rows that are encoded already. ``schema``, if it is given, must have the same columns as that
+        schema.
         """
         facts = self._record
         features = features_of(facts, X, schema=schema)

@@ -41,6 +41,7 @@ from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import RELEASED
 from dpci.released.calibration import last_step
+from dpci.released.choices import rows_are_alike
 from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.schema.cells import stand_in
 from dpci.schema.columns import NumericColumn, NumericTarget
@@ -388,7 +389,7 @@ def _lowered(table: Schema | None) -> str | None:
 def noise_size(numbers: Numbers) -> list[str]:
     """Return how much the noise lengthens the intervals, where released values show it; otherwise its share."""
     few = ", ".join(map(printable, rare_marks(numbers)))
-    rare = [f"Few records have {few}: most of such an interval is noise."] if few else []
+    rare = [f"Few records have {few}: noise makes up most of the interval."] if few else []
     longer = longer_by(numbers)
     if longer is None:
         return [*(share.partition(". ")[0].removesuffix(".") + "." for share in noise_shares(numbers)), *rare]
@@ -422,8 +423,7 @@ def longer_by(numbers: Numbers) -> tuple[float, float] | None:
     record, estimates = numbers.record, numbers.estimates
     if record.newton is None or record.loss["name"] != "logistic":
         return None
-    weighed = record.weights is not None and not record.weights.left_out
-    if record.persons is not None or weighed or record.on_violation == "weight":
+    if not rows_are_alike(record.persons, record.weights) or record.on_violation == "weight":
         return None
     given = estimates.given()
     rows = estimates.map[given]

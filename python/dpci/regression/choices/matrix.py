@@ -22,12 +22,12 @@ from dpci.regression.choices.bounds import Bounds, Standardise, bounds_and_domai
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
 from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
-from dpci.released.choices import NoisyChoices
+from dpci.released.choices import NoisyChoices, rows_are_alike
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_bounds, read_rows
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, on_violation_of
-from dpci.unit import core_terms, rows_are_alike
+from dpci.unit import core_terms
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
