@@ -26,6 +26,8 @@ from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn, UnlistedCol
 N_ROWS = 3
 N, LOWER, UPPER = 100, 0.0, 8.0
 """Records and public range of the column with bounds."""
+WITHOUT_RANGE, FAR = 240, 4.0**28
+"""Records of the column without a range, and the size of those far out."""
 PURE, APPROX, COUNTED = dpci.PureDP(4.0), dpci.ApproxDP(1.0, 0.05), dpci.PureDP(0.5)
 PARTIAL = PartialSchema(
     columns=(UnboundedColumn(name="number", missing="middle"), UnlistedColumn(name="level", categories=("a", "b"))),
@@ -76,21 +78,58 @@ class Way:
         return draws
 
 
-def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
-    """Return the probability of each pair of bounds, and their rank."""
-    epsilon = way.times * PURE.epsilon
-    grid = public_points()
-    rank_error, counts = preferred(len(grid) - 1, 2.0 * way.moves / epsilon)
+def cells_law(
+    values: _F64, points: _F64, epsilon: float, moves: int, n: int = N, *, sizes: bool = False
+) -> tuple[_F64, float, int]:
+    """Return the probability of each pair of cells, or of each cell of the sizes, the rank error and the rank."""
+    rank_error, counts = preferred(len(points) - 1, 2.0 * moves / epsilon, n, 1 if sizes else 2)
     m = len(values)
     rank = min(int(max(0.02 * m, rank_error, 1.0)), m // 3)
-    below = np.array([(values < g).sum() for g in grid])
-    above = np.array([(values > g).sum() for g in grid])
+    below = np.array([(values < g).sum() for g in points])
+    above = np.array([(values > g).sum() for g in points])
     lower = np.maximum(0, np.maximum(below[:-1] - rank, rank - np.append(below[1:-1], m)))
     upper = np.maximum(0, np.maximum(above[1:] - rank, rank - np.append(m, above[1:-1])))
-    weights = np.exp(-epsilon * np.maximum(lower[:, None], upper[None, :]) / (2.0 * way.moves))
-    weights *= np.outer(counts[::-1], counts)
+    errors = upper if sizes else np.maximum(lower[:, None], upper[None, :])
+    weights = np.exp(-epsilon * errors / (2.0 * moves)) * (counts if sizes else np.outer(counts[::-1], counts))
+    return weights / weights.sum(), rank_error, rank
+
+
+def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
+    """Return the probability of each pair of bounds within the public range, and their rank."""
+    chances, _, rank = cells_law(values, public_points(), way.times * PURE.epsilon, way.moves)
     names, places = cells_named(share)
-    return dict(zip(names, np.bincount(places, (weights / weights.sum()).ravel()).tolist(), strict=True)), rank
+    return dict(zip(names, np.bincount(places, chances.ravel()).tolist(), strict=True)), rank
+
+
+def stages_law(values: _F64, way: Way) -> tuple[Law, int]:
+    """Return the probability of each pair of bounds that two stages find without a range, and the rank of sizes."""
+    half, sizes = 0.5 * way.times * PURE.epsilon, np.append(0.0, 4.0 ** np.arange(-20, 31))
+    first, error, rank = cells_law(np.abs(values), sizes, half, way.moves, WITHOUT_RANGE, sizes=True)
+    law: Law = {}
+    for end, chance in zip(sizes[1:], first, strict=True):
+        points = np.linspace(-end, end, 65)
+        second, own, _ = cells_law(np.clip(values, -end, end), points, half, way.moves, WITHOUT_RANGE)
+        stretch = normal_stretch(max(0.02, error / WITHOUT_RANGE, own / WITHOUT_RANGE))
+        lower, upper = np.meshgrid(points[:-1], points[1:], indexing="ij")
+        # The cells on both sides of one point; where cells cross, the range that the first stage found.
+        step = np.where(lower == upper, points[1] - points[0], 0.0)
+        middle, reach = 0.5 * (lower + upper), stretch * (0.5 * (upper - lower) + step)
+        found = np.where(lower > upper, [[[-end]], [[end]]], [middle - reach, middle + reach])
+        for name, p in zip(
+            map(named, found.reshape(2, -1).T.tolist()), (chance * second).ravel().tolist(), strict=True
+        ):
+            law[name] = law.get(name, 0.0) + p
+    return law, rank
+
+
+def named(ends: Sequence[float]) -> tuple[str, ...]:
+    """Return bounds to nine figures, which computed ones have in common."""
+    return tuple(f"{end + 0.0:.9g}" for end in ends)
+
+
+def normal_stretch(share: float) -> float:
+    """Return how much wider bounds are than their cells: as those of a normal column, 2.2 standard deviations."""
+    return float(2.2 / stats.norm.ppf(1.0 - share))
 
 
 @cache
@@ -111,14 +150,14 @@ def public_points() -> _F64:
     return np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
 
 
-def preferred(n_cells: int, scale: float) -> tuple[float, _F64]:
-    """Return the rank error of both bounds of a column, and how much cells count, the innermost first.
+def preferred(n_cells: int, scale: float, n: int, n_bounds: int) -> tuple[float, _F64]:
+    """Return the rank error of the bounds of a column, and how much cells count, the innermost first.
 
     Inner cells count as much more as .6 of the records outweigh, so that the rank error is least.
     """
     ratios = np.array([1.0 + 1.0 / k for k in (16, 8, 4, 2)])
     inward, outward = (n_cells - 1) * np.log(ratios), np.log((1.0 - ratios**-n_cells) / (1.0 - 1.0 / ratios))
-    errors = np.where(scale * (2.0 * inward + 6.9) <= 0.6 * N, scale * (2.0 * outward + 6.9), np.inf)
+    errors = np.where(scale * (n_bounds * inward + 6.9) <= 0.6 * n, scale * (n_bounds * outward + 6.9), np.inf)
     best, counts = int(np.argmin(errors)), [64]
     while len(counts) < n_cells:
         counts.append(counts[-1] + counts[-1] // (16, 8, 4, 2)[best])
@@ -127,7 +166,7 @@ def preferred(n_cells: int, scale: float) -> tuple[float, _F64]:
 
 def widened(ends: tuple[float, float], share: float) -> tuple[float, float]:
     """Return the bounds of two cells: those of a normal column, within the range."""
-    half = (ends[1] - ends[0]) / 2.0 * 2.2 / stats.norm.ppf(1.0 - share)
+    half = (ends[1] - ends[0]) / 2.0 * normal_stretch(share)
     middle = (ends[0] + ends[1]) / 2.0
     return round(max(middle - half, LOWER), 9), round(min(middle + half, UPPER), 9)
 
@@ -150,6 +189,24 @@ def of_bounds(way: Way, n_runs: int) -> float:
     draws = way.released(columns, N - way.rows, "bounds", spec, n_runs)
     named = [[(LOWER, UPPER) if one is None else tuple(np.round(one, 9).tolist()) for one in side] for side in draws]
     return audited(named, laws, PURE)
+
+
+def of_stages(way: Way, n_runs: int) -> float:
+    """Return the lower bound for the bounds of a column without a range, of the tables whose bounds tell most."""
+    budget, n = _core.Budget.pure(way.times * PURE.epsilon), WITHOUT_RANGE
+    spec = _core.BoundsSpec(_core.Terms(n, way.neighbors, **way.unit), columns=[(None, False)], budget=budget)
+    _, rank = stages_law(np.zeros(n), way)
+    own = (np.full(way.rows, 0.01 if way.sides == 2 else FAR), np.full(way.rows if way.sides == 2 else 0, FAR))
+    tables = []
+    # So many values lie far out that those of the person take all sizes between from too great to right, or back.
+    for far, near, few in itertools.product((1, 2, 3), (1, 2), (0, 1, 2, 4)):
+        counts = [few * way.rows, near * way.rows, max(0, rank - far * way.rows)]
+        rest = np.repeat([0.01, 0.06, 0.24, FAR], [n - way.rows - sum(counts), *counts])
+        columns = [np.concatenate([rest, values]) for values in own]
+        tables.append((columns, [stages_law(values, way)[0] for values in columns]))
+    columns, laws = max(tables, key=lambda table: telling_event(table[1], PURE, n_runs)[0])
+    draws = way.released(columns, n - way.rows, "bounds", spec, n_runs)
+    return audited([[named(one) for one in side] for side in draws], laws, PURE)
 
 
 def kept(count: int, epsilon: float, delta: float) -> float:
@@ -258,10 +315,10 @@ def main() -> None:
     print(f"`python benches/schema_audit.py {asked}`, commit {commit()}, {now()}, seeds from 0.\n")
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
-        f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, at a\n"
-        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. Counts\n"
-        "are those of a number, which goes missing, and of its level, and of the records beyond bounds, at a claim\n"
-        "of ε = .5. The lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a\n"
+        f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, and\n"
+        f"of one of {WITHOUT_RANGE} rows without a range, which two stages find, at a claim of ε = 4. Lists are those of\n"
+        "one column with two categories, at a claim of δ = .05 at ε = 1. Counts are those of a number, which goes\n"
+        "missing, and of its level, and of the records beyond bounds, at a claim of ε = .5. The lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a\n"
         "release, which other code computes from the law. They are also given for a release with twice the budget of\n"
         "the claim, and for one that takes the rows of the person for people.\n"
     )
@@ -269,6 +326,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     kinds = {
         of_bounds: ("bounds", PURE.epsilon, "ε = 4"),
+        of_stages: ("bounds without a range", PURE.epsilon, "ε = 4"),
         of_levels: ("lists", APPROX.delta, "δ = .05"),
         of_counts: ("counts of columns", COUNTED.epsilon, "ε = .5"),
         of_beyond: ("records beyond bounds", COUNTED.epsilon, "ε = .5"),

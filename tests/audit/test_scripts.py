@@ -119,7 +119,8 @@ def test_few_runs_find_no_more_than_the_claim(neighbors, rows):
     assert schema_audit.of_counts(way, 300) <= 0.5
     assert schema_audit.of_beyond(way, 300) <= 0.5
     of_bounds, _ = schema_audit.bounds_law(np.arange(100.0) / 13.0, 0.1, way)
-    for law in (schema_audit.levels_law((3, 8), way), of_bounds):
+    of_stages, _ = schema_audit.stages_law(np.arange(240.0) / 13.0, way)
+    for law in (schema_audit.levels_law((3, 8), way), of_bounds, of_stages):
         assert sum(law.values()) == pytest.approx(1.0)
 
 
