@@ -30,6 +30,8 @@ const MOST_HIDDEN: f64 = 1.0;
 const LEAST_SHARE: f64 = 0.6;
 /// Parameters from which on the inverse of a Hessian with noise is great enough on average to make up for its spread.
 const ENOUGH: usize = 3;
+/// How much more than its mean the variance of an interval of 95% must be for each unit of its relative variance of the inverse Hessian.
+const SPREAD: f64 = 2.8;
 /// Part of the square of the last step that a further one may change.
 const NEXT_STEP: f64 = 0.5;
 /// Greatest share of the variance of a contrast that may lie in directions of which noise hides the Hessian: in these a step goes only a
@@ -98,6 +100,8 @@ pub struct StepNoise {
     pub gradient_cov: f64,
     /// Deviation of a coordinate of the weighted sum of the gradients.
     pub gradient: f64,
+    /// Deviation of a coordinate of the earlier mean gradient, 0 where there is none.
+    pub earlier: f64,
     /// Deviation of the seals of the weighted mean gradient, or of that of the minimiser.
     pub seal: f64,
 }
@@ -296,9 +300,10 @@ impl LastStep {
         let mut sampling = sandwich(&s.gradient_cov, &self.eigen.vectors, dim);
         self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
         let divided = self.divisors();
+        let of_inverse = self.excess_of_inverse();
         for (i, row) in sampling.chunks_exact_mut(dim).enumerate() {
             for (j, entry) in row.iter_mut().enumerate() {
-                *entry = *entry / (divided[i] * divided[j]) / n;
+                *entry = *entry * of_inverse[i] * of_inverse[j] / (divided[i] * divided[j]) / n;
             }
         }
         let added = self.errors_of_step(&self.start_errors(&sampling, &divided));
@@ -417,14 +422,17 @@ impl LastStep {
         (0..self.dim).map(of).collect()
     }
 
-    /// The square of how far the start is from the target, as far as the noise of the Hessian makes an error of it.
+    /// The square of how far the starts are from the minimiser of the records, which the noise of the Hessian makes an error of.
     ///
     /// Sampling and noise in a perturbed minimiser are divided by the released Hessian in place of the true one. On average noise makes that
     /// inverse too great, by as much as its spread needs where there are three parameters or more (`docs/proofs/newton_pure.md`).
     fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
         let products = self.step.iter().flat_map(|a| self.step.iter().map(move |b| a * b));
         let mut start: Vec<f64> = products.collect();
-        if self.is_perturbed() && self.dim < ENOUGH {
+        if !self.is_perturbed() {
+            let part = self.part_of_start();
+            start.iter_mut().for_each(|entry| *entry *= part);
+        } else if self.dim < ENOUGH {
             for (entry, error) in start.iter_mut().zip(sampling) {
                 *entry += error;
             }
@@ -434,6 +442,43 @@ impl LastStep {
             }
         }
         start
+    }
+
+    /// Factors of the sampling errors along each direction: on average noise makes the inverse of a Hessian too great, by more than the spread of
+    /// their variance needs (`docs/proofs/newton.md`, "Intervals").
+    fn excess_of_inverse(&self) -> Vec<f64> {
+        if self.is_perturbed() {
+            return vec![1.0; self.dim];
+        }
+        let noise = self.steps.noise.hessian.powi(2);
+        let whole = self.raised.iter().map(|r| r.recip()).sum::<f64>();
+        let of = |raised: &f64| {
+            let own = noise / raised.powi(2);
+            let excess = 1.5 * (own + noise * whole / raised);
+            ((1.0 + SPREAD * own) / (1.0 + excess)).min(1.0).sqrt()
+        };
+        self.raised.iter().map(of).collect()
+    }
+
+    /// The square of how far the starts are from the minimiser of the records, as far as the noise of the Hessian makes an error of it, over that
+    /// of the step (`docs/proofs/newton.md`, "Intervals").
+    fn part_of_start(&self) -> f64 {
+        let s = &self.steps;
+        let inverse = self.raised.iter().map(|r| r.recip().powi(2)).sum::<f64>();
+        let length = self.step.iter().map(|step| step * step).sum::<f64>();
+        let last = s.weights.last().copied().unwrap_or(1.0);
+        let of_earlier = s.noise.earlier.powi(2) * inverse;
+        let end = (s.noise.gradient / s.n_samples).powi(2) * inverse;
+        // Start and end have noise of the earlier gradient in common.
+        let both = last * (1.0 - last) * of_earlier;
+        let start = (length - end + 2.0 * both).max(last * last * of_earlier);
+        let slope = (start - both) / (start + end - 2.0 * both);
+        let found = slope * slope * length + start - slope * (start - both) - 4.0 * both;
+        if length > 0.0 && found.is_finite() {
+            found.max(0.0) / length
+        } else {
+            1.0
+        }
     }
 
     /// Covariance of the errors that the step makes, from a start with these errors.
@@ -594,3 +639,6 @@ fn coordinates(eigen: &Eigen, vector: &[f64]) -> Vec<f64> {
     let rows = eigen.vectors.chunks_exact(vector.len().max(1));
     rows.map(|v| vector::dot(v, vector)).collect()
 }
+
+#[cfg(test)]
+mod tests;

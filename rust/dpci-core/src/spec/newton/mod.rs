@@ -437,9 +437,17 @@ impl NewtonSpec {
             hessian: matrix(moments.hessian_scale.unwrap_or_default(), Part::Hessian)?,
             gradient_cov: matrix(moments.scale, Part::GradientCov)?,
             gradient,
+            earlier: self.earlier_noise(steps),
             seal: of_seal,
         };
         Ok((law, noise))
+    }
+
+    /// Standard deviation of the noise of the gradient before the last one.
+    fn earlier_noise(&self, steps: &[Step]) -> f64 {
+        let mut gradients = steps.iter().rev().filter(|s| s.query == Query::NewtonGradient);
+        let earlier = if self.is_pure() { None } else { gradients.nth(1) };
+        earlier.map_or(0.0, |step| step.scale)
     }
 
     fn share(&self, share: f64) -> Cost {
