@@ -587,6 +587,8 @@ def test_a_plan_foretells_the_length():
     assert few.gives_intervals == (False, False)
     assert f"not expected: the noise hides the curvature (take about {few.lacking:.2g}" in " ".join(str(few).split())
     assert dpci.plan(n_samples=int(101 * few.lacking), **common).gives_intervals[0]
+    nearly = dpci.plan(n_samples=int(95 * few.lacking), **common)
+    assert "uncertain: some fits may have none (take 1.1 times as many records" in " ".join(str(nearly).split())
 
 
 def test_rows_that_are_far_out_are_told():

@@ -135,7 +135,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("transform", "log"), LOGARITHMS),
     **dict.fromkeys(("na", "fill", "impute", "default"), "pass missing="),
     **dict.fromkeys(("units",), "pass unit="),
-    "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
+    "missing": "nothing can stand for a target: leave such rows out, and pass neighbors=dpci.AddRemove(n_public=...), "
+    "because how many are left is private",
     **dict.fromkeys(("negative", "positive"), "two classes are a ClassTarget"),
     **dict.fromkeys(
         ("classes", "labels"), "pass negative= and positive=; three or more classes are a CategoricalTarget"

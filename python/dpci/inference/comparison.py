@@ -41,7 +41,8 @@ _F64 = NDArray[np.float64]
 _CODED_APART = "two that scale or code them, or count missing values, in other ways (fit both with the same columns)"
 _RELEASED_APART = (
     "two whose bounds or lists were released separately, so that their coefficients have other targets (fit the second "
-    "with schema=first.schema, in a shell --schema first.json)"
+    "with schema=first.schema, in a shell --schema first.json; of nested models fit the larger one alone, and test its "
+    "further columns by wald_test)"
 )
 
 

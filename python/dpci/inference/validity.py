@@ -26,7 +26,7 @@ TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
 _FEW = "the table may have too few records for this budget"
-_ENDLESS_CLASSES = "the classes may be separable, or one of them may be too rare"
+_ENDLESS_CLASSES = "the noise may be too great, the classes separable, or one of them too rare"
 _ENDLESS_COUNTS = f"counts above 0 may be too rare, or {_FEW}"
 _MORE = (
     "a new fit, with a greater budget, more records or fewer columns, must be approved and paid again; a column that "

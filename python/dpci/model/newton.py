@@ -207,15 +207,17 @@ class NewtonPlan(Displayed):
         if any(self.gives_intervals):
             return "likely; with heavy tails some fits have none"
         budget = self.lacking**2 if self.cost_unit == "rho" else self.lacking
-        return (
-            f"not expected: the noise hides the curvature (take about {self.lacking:.2g} times as many records, a "
-            f"budget {budget:.2g} times as large, or fewer columns)"
-        )
+        more = f"{max(self.lacking, 1.1):.2g} times as many records, a budget {max(budget, 1.1):.2g} times as large"
+        if self.lacking <= _NEARLY:
+            return f"uncertain: some fits may have none (take {more}, or fewer columns)"
+        return f"not expected: the noise hides the curvature (take about {more}, or fewer columns)"
 
     def __repr__(self) -> str:
         return self.summary()
 
 
+_NEARLY = 1.5
+"""How many times as many records a plan may lack whose fits often have intervals nevertheless."""
 _NORMS = ((4.0, 3.0), (9.0, 8.0))
 """Bounds on gradients, over the root of the number of parameters, and on Hessians, over that number, of even rows and
 of rows with heavy tails, where the noise is small."""

@@ -511,10 +511,11 @@ def ordinary_coefficients(record: FitRecord) -> str:
 
 
 def _complete(record: FitRecord) -> str:
-    """Return which records count, where missing values leave some out."""
-    if record.table is None or not record.table.drops:
-        return ""
-    return f", of records with {', '.join(map(printable, record.table.drops))}"
+    """Return which records count, where missing values leave some out, and that weights say how much."""
+    drops = () if record.table is None else record.table.drops
+    own = record.weights is not None and not (record.weights.left_out or record.weights.far_rows)
+    complete = f", of records with {', '.join(map(printable, drops))}" if drops else ""
+    return f"{complete}, each record by its weight" if own else complete
 
 
 def _clipped(record: FitRecord) -> str:

@@ -31,7 +31,8 @@ _OF_FITS = "filter these rows first, because only a fit leaves them out"
 OTHER = ' (correct it, add it to the public list, or give the column other= or unknown="zeros")'
 AGREED = "a change of the schema after a look at the data needs the approver's consent, docs/approve.md"
 TARGET_NEEDS = {
-    "missing": "nothing can stand for a target: leave such rows out before, by a public rule",
+    "missing": "nothing can stand for a target: leave such rows out, and pass neighbors=dpci.AddRemove(n_public=...), "
+    "because how many are left is private",
     "other": " (correct it, or add it to the public classes of the target)",
 }
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
