@@ -316,9 +316,10 @@ def main() -> None:
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
         f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, and\n"
-        f"of one of {WITHOUT_RANGE} rows without a range, which two stages find, at a claim of ε = 4. Lists are those of\n"
-        "one column with two categories, at a claim of δ = .05 at ε = 1. Counts are those of a number, which goes\n"
-        "missing, and of its level, and of the records beyond bounds, at a claim of ε = .5. The lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a\n"
+        f"of one of {WITHOUT_RANGE} rows without a range, which two stages find, at a claim of ε = 4. Lists are those\n"
+        "of one column with two categories, at a claim of δ = .05 at ε = 1. Counts are those of a number, which\n"
+        "goes missing, and of its level, and of the records beyond bounds, at a claim of ε = .5. The lower bounds\n"
+        "have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a\n"
         "release, which other code computes from the law. They are also given for a release with twice the budget of\n"
         "the claim, and for one that takes the rows of the person for people.\n"
     )

@@ -425,8 +425,7 @@ def longer_by(numbers: Numbers) -> tuple[float, float] | None:
         return None
     if not rows_are_alike(record.persons, record.weights) or record.on_violation == "weight":
         return None
-    given = estimates.given()
-    rows = estimates.map[given]
+    rows = estimates.map[estimates.given()]
     if not len(rows):
         return None
     with np.errstate(all="ignore"):
@@ -441,9 +440,8 @@ def longer_by(numbers: Numbers) -> tuple[float, float] | None:
 def noise_shares(numbers: Numbers) -> list[str]:
     """Return what share of the error variance the noise in the parameters has, or that in the gradients of steps."""
     estimates, total = numbers.estimates, numbers.std_errors**2
-    noise = estimates.law.noise_variance(estimates.map)
     with np.errstate(all="ignore"):
-        shares = noise / total
+        shares = estimates.law.noise_variance(estimates.map) / total
     shares = shares[np.isfinite(shares)]
     if not len(shares):
         return []
@@ -489,9 +487,7 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
             "from the released parameters; given where released values show that the step holds."
         )
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
-    domain += (
-        ", in which rows beyond the bounds weigh less" if record.weights is not None and record.weights.far_rows else ""
-    )
+    domain += _weighed(record)
     ridge = f"lambda={record.l2_strength:g}"
     if record.neighbors == "add_remove":
         units = "records" if record.persons is None else "persons"
@@ -504,18 +500,24 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
 
 def ordinary_coefficients(record: FitRecord) -> str:
     """Return what a fit without a ridge estimates."""
+    population = f"population{_complete(record)}{_weighed(record)}"
     if record.loss["name"] == "logistic":
-        return f"the ordinary logistic regression coefficients of the population{_complete(record)}"
-    loss = record.loss_facts.words
-    return f"the coefficients with the smallest {loss} loss in the population{_complete(record)}, without a ridge"
+        return f"the ordinary logistic regression coefficients of the {population}"
+    return f"the coefficients with the smallest {record.loss_facts.words} loss in the {population}, without a ridge"
 
 
 def _complete(record: FitRecord) -> str:
-    """Return which records count, where missing values leave some out, and that weights say how much."""
-    drops = () if record.table is None else record.table.drops
-    own = record.weights is not None and not (record.weights.left_out or record.weights.far_rows)
-    complete = f", of records with {', '.join(map(printable, drops))}" if drops else ""
-    return f"{complete}, each record by its weight" if own else complete
+    """Return which records count, where missing values leave some out."""
+    if record.table is None or not record.table.drops:
+        return ""
+    return f", of records with {', '.join(map(printable, record.table.drops))}"
+
+
+def _weighed(record: FitRecord) -> str:
+    """Return that records count by weights of the caller."""
+    if record.weights is None or record.weights.left_out:
+        return ""
+    return ", in which rows beyond the bounds weigh less" if record.weights.far_rows else ", each record by its weight"
 
 
 def _clipped(record: FitRecord) -> str:
