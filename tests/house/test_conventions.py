@@ -136,7 +136,7 @@ HABITS = {
     "(age, sex=M_<%, intercept), got 'height'": lambda fit, _: fit.params["height"],
     "a summary is a text; use tidy()": lambda fit, _: fit.summary().tables,
     "(write 'age', and what it equals as value=)": lambda fit, _: fit.wald_test("age = 0"),
-    "(all categories: ['sex=M_<%'])": lambda fit, _: fit.wald_test("sex"),
+    "(all categories: ['sex=M_<%'])": lambda fit, _: fit.wald_test({"sex": 2.0}),
     "'at': pass a public value for each column": lambda fit, _: fit.marginal_effects(),
     "'X': pass a table, such as {'age': [40]": lambda fit, _: fit.predict(),
     "(one row is a table too: 'age': [40])": lambda fit, _: fit.predict({"age": 40, "sex": "F"}),

@@ -431,3 +431,16 @@ def test_values_go_with_their_rows(labelled):
     assert labelled.wald_test(np.eye(4)[:2], value).value.tolist() == [1.0, 2.0]
     with pytest.raises(dpci.InvalidInput, match=r"of the hypothesis \(rate, age\), got age, rate"):
         labelled.wald_test(["rate", "age"], value)
+
+
+def test_a_column_of_categories_stands_for_all_of_them():
+    rng = np.random.default_rng(0)
+    table = {"region": rng.choice(["a", "b", "c"], 500), "x": rng.random(500), "y": rng.random(500) < 0.5}
+    region = dpci.schema.CategoricalColumn(name="region", categories=("a", "b", "c"), reference="b")
+    columns = (region, dpci.schema.NumericColumn(name="x", lower=0, upper=1))
+    target = dpci.schema.ClassTarget(column="y", negative=(False,), positive=(True,))
+    schema = dpci.schema.Schema(columns=columns, target=target)
+    fit = dpci.fit(table, schema=schema, budget=dpci.PureDP(3.0), l2_strength=0.1, seed=0)
+    test, expected = fit.wald_test("region"), fit.wald_test(["region=a", "region=c"])
+    assert (test.hypothesis, test.pvalue) == (expected.hypothesis, expected.pvalue)
+    assert fit.conf_int(contrast=["x", "region"]).names == ("x", "region=a", "region=c")

@@ -21,14 +21,15 @@ def contrast_rows(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return the coefficients, shape (m, k), of linear combinations of k parameters, and what to call them.
 
-    None: each parameter. Of a frame or a pandas Series whose labels are strings numbers are those of the parameters of
-    these names, 0 for the others. ``what`` is the argument, for messages and for the names of rows of numbers.
+    None: each parameter. The name of a column of categories stands for all of them. Of a frame or a pandas Series whose
+    labels are strings numbers are those of the parameters of these names, 0 for the others. ``what`` is the argument,
+    for messages and for the names of rows of numbers.
     """
     if contrast is None:
         return np.eye(len(names)), names
     given = [contrast] if isinstance(contrast, str | Mapping) else _strings(contrast)
     if isinstance(given, list | tuple) and any(isinstance(row, str | Mapping) for row in given):
-        rows = [_named_row(row, names, what) for row in given]
+        rows = [_named_row(row, names, what) for each in given for row in _categories(each, names)]
         return check_finite(what, np.array([values for values, _ in rows])), tuple(label for _, label in rows)
     if isinstance(given, list | tuple) and any(row_labels(row) is not None for row in given):
         matrix = np.concatenate([_numbers(row, names, what) for row in given])
@@ -108,6 +109,12 @@ def _meant(name: object, names: tuple[str, ...]) -> str:
         return f" (all categories: {of_column})"
     left = name.partition("=")[0].strip()
     return f" (write {left!r}, and what it equals as value=)" if left in names else ""
+
+
+def _categories(row: object, names: tuple[str, ...]) -> list[object]:
+    """Return the parameters of all categories of a column that is given by its name, or the row as it is."""
+    known = not isinstance(row, str) or place_of(row, names) is not None
+    return ([] if known else [name for name in names if name.startswith(f"{row}=")]) or [row]
 
 
 def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[np.float64], str]:

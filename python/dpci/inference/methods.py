@@ -347,8 +347,8 @@ class Inference(FitFacts, Estimated):
         Parameters
         ----------
         hypothesis : array-like of shape (k,) or (m, k), or names
-            The matrix R; or the name of a parameter, a mapping from names to coefficients, or a list of these:
-            ``"age"``, ``["age", "hours"]``, ``{"age": 1, "hours": -1}``.
+            The matrix R; or the name of a parameter, or of a column for all of its categories, a mapping from names to
+            coefficients, or a list of these: ``"age"``, ``["age", "hours"]``, ``{"age": 1, "hours": -1}``.
         value : float or array-like of shape (m,)
             Values of the linear combinations under the hypothesis.
         method : {"auto", "joint", "by_rows"}
