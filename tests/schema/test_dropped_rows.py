@@ -49,7 +49,7 @@ def test_a_fit_is_that_of_the_complete_rows():
     np.testing.assert_allclose(fit.params, expected.params, rtol=1e-3)
     np.testing.assert_allclose(fit.std_errors, expected.bse, rtol=0.05)
     assert "of records with age, sex" in " ".join(fit.summary().split())
-    assert "from 0 to 1, 0 for rows that miss a value and are left out" in fit.summary(full=True)
+    assert "1 for each record, 0 for rows that miss a value and are left out" in fit.summary(full=True)
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert (again.schema, again._record.weights) == (fit.schema, dpci.Weights(bound=1.0, left_out=True))
     target = NumericTarget(column="visits", lower=0, upper=4)

@@ -20,7 +20,9 @@ from dpci.released.record import FitRecord
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"
 _REPEAT = "repeat with that version"
-_ON_LATTICES = "the released numbers lie on the grid on which noise is drawn: none was typed or rounded later"
+_ON_LATTICES = (
+    "the released numbers are multiples of the steps in which noise is drawn: none was typed in or rounded later"
+)
 _OFF = "released numbers must be multiples of the step of the lattice of their seal"
 _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"
 

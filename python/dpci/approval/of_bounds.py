@@ -61,8 +61,9 @@ def contents_of(bounds: ReleasedBounds, n_samples: int) -> Iterator[tuple[str, W
     for what, columns in _parts(bounds).items():
         yield f"{what} released", names(columns)
     if bounds.share is not None:
-        number = f"{bounds.share * n_samples:,.0f} of {n_samples:,}"
-        yield "beyond released bounds", f"{bounds.left_out}, that is {number}; fewer in a column without far values"
+        number = f"about {bounds.share * n_samples:,.0f} of {n_samples:,} on each side of a column, a public number"
+        fewer = "a column without far values leaves out fewer"
+        yield "beyond released bounds", f"{bounds.left_out}: {number}; {fewer}"
     if (beyond := bounds.beyond(n_samples)) is not None:
         yield "with a number beyond released bounds", f"{beyond}, a 95% interval in brackets"
 

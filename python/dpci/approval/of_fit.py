@@ -245,9 +245,13 @@ def public_number(persons: Persons | None) -> tuple[str]:
 def counts_text(record: Record) -> list[str]:
     """Return how rows and records count in what is estimated."""
     weights = weights_words(record)
+    if record.weights is not None and record.weights.left_out:
+        counted = "each record counts once, but for rows that miss a value, which are left out"
+    else:
+        counted = f"records count by their weights ({weights})"
     return [
         *([] if record.persons is None else [f"rows count by the rule for persons ({record.persons})"]),
-        *([] if not weights else [f"records count by their weights ({weights})"]),
+        *([counted] if weights else []),
     ]
 
 

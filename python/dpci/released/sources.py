@@ -93,9 +93,13 @@ def count_values(record: Record) -> Iterator[PublicValue]:
 
 def weights_words(record: Record) -> str:
     """Return how much records weigh; empty where each counts once."""
+    if record.weights is None:
+        return ""
+    left_out = "0 for rows that miss a value and are left out"
+    if record.weights.left_out:
+        return f"1 for each record, {left_out}"
     drops = record.table is not None and record.table.drops
-    left_out = ", 0 for rows that miss a value and are left out" if drops else ""
-    return "" if record.weights is None else f"{record.weights}{left_out}"
+    return f"{record.weights}, {left_out}" if drops else str(record.weights)
 
 
 def table_values(table: Schema) -> Iterator[PublicValue]:

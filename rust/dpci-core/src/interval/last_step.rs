@@ -431,7 +431,7 @@ impl LastStep {
         let mut start: Vec<f64> = products.collect();
         if !self.is_perturbed() {
             let part = self.part_of_start();
-            start.iter_mut().for_each(|entry| *entry *= part);
+            vector::scale(&mut start, part);
         } else if self.dim < ENOUGH {
             for (entry, error) in start.iter_mut().zip(sampling) {
                 *entry += error;

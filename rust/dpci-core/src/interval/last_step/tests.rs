@@ -60,7 +60,7 @@ fn variances(of_hessian: f64, of_gradients: [f64; 2], weights: [f64; 2], n_relea
         let second = sum(&first, &solved(&earlier, &of_first), -1.0);
         let of_second = slope(&second, &gradients[1]);
         let ends = [(&first, &of_first), (&second, &of_second)].map(|(p, g)| sum(p, &solved(&released, g), -1.0));
-        let params: Vec<f64> = sum(&vec![0.0; DIM], &ends[0], weights[0]);
+        let params = sum(&[0.0; DIM], &ends[0], weights[0]);
         let params = sum(&params, &ends[1], weights[1]);
         let law = LastStep::new(Steps {
             map: identity(DIM),
